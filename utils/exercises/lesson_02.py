@@ -1,0 +1,435 @@
+"""The exercises of lesson 2, batches with context length and stride."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from utils.batches import TokenWindows
+from utils.exercises import Exercise, Mistake
+
+# 2.A  The places at which windows start.
+
+
+def _starts(num_tokens: int, context_length: int, stride: int) -> list[int]:
+    return list(range(0, num_tokens - context_length, stride))
+
+
+_STARTS = Exercise(
+    reference=_starts,
+    cases=[(10, 4, 1), (10, 4, 2), (10, 4, 3), (5, 4, 1), (4, 4, 1), (3, 4, 2)],
+    mistakes=[
+        Mistake(
+            "last window lost",
+            lambda num_tokens, context_length, stride: list(range(0, num_tokens - context_length - 1, stride)),
+            "a window is missing at the end: 5 tokens make one window of context length 4, and you give none",
+        ),
+        Mistake(
+            "no room for the target",
+            lambda num_tokens, context_length, stride: list(range(0, num_tokens - context_length + 1, stride)),
+            "there is one start too many: its input fits, but the last target would lie behind the end",
+        ),
+        Mistake(
+            "up to the end",
+            lambda num_tokens, context_length, stride: list(range(0, num_tokens, stride)),
+            "you start windows up to the end of the text, where they no longer fit",
+        ),
+        Mistake(
+            "stride ignored",
+            lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, 1),
+            "the starts lie 1 apart whatever the stride is",
+        ),
+    ],
+    where="section 2.3",
+)
+
+# 2.B  Inputs and targets out of whole windows.
+
+_WINDOWS = torch.arange(12, 36).reshape(4, 6)
+
+_SPLIT = Exercise(
+    reference=lambda windows: (windows[:, :-1], windows[:, 1:]),
+    cases=[(_WINDOWS,), (_WINDOWS[:1, :2],)],
+    mistakes=[
+        Mistake(
+            "rolled round",
+            lambda windows: (windows[:, :-1], windows[:, :-1].roll(-1, dims=1)),
+            "the last target of each row is the row's first input: roll brings round what falls off",
+        ),
+        Mistake(
+            "whole windows rolled",
+            lambda windows: (windows, windows.roll(-1, dims=1)),
+            "inputs and targets have context_length + 1 columns, and the last target is the row's first token",
+        ),
+        Mistake(
+            "shifted the wrong way",
+            lambda windows: (windows[:, 1:], windows[:, :-1]),
+            "inputs and targets have changed places: the model would guess what it has just read",
+        ),
+        Mistake(
+            "targets are the inputs",
+            lambda windows: (windows[:, :-1], windows[:, :-1]),
+            "the targets are the inputs: the model could copy, and would learn nothing",
+        ),
+    ],
+    where="section 2.4",
+)
+
+# 2.C  A loader that shuffles with a generator of its own. The outcome is a list of complaints.
+
+
+def _complaints(loader_for: Callable[[Dataset, int], DataLoader]) -> list[str]:
+    dataset = TokenWindows(range(41), 1, 1)
+    state = torch.get_rng_state()
+    loader = loader_for(dataset, 5)
+    made = torch.get_rng_state()
+    first, second = (_order(loader) for _ in range(2))
+    found = {
+        "making the loader changes everybody's random state": not torch.equal(made, state),
+        "going through the loader changes everybody's random state": not torch.equal(torch.get_rng_state(), made),
+        "the windows come in text order": first == sorted(first),
+        "each epoch has the same order": first == second,
+        "the same seed gives another order": first != _order(loader_for(dataset, 5)),
+        "another seed gives the same order": first == _order(loader_for(dataset, 6)),
+        "windows are missing or come twice": sorted(first) != list(range(40)),
+    }
+    return [complaint for complaint, is_true in found.items() if is_true]
+
+
+def _order(loader: DataLoader) -> list[int]:
+    return [int(start) for input_ids, _ in loader for start in input_ids]
+
+
+def _loader(dataset: Dataset, seed: int) -> DataLoader:
+    return DataLoader(dataset, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(seed))
+
+
+def _seed_the_world(dataset: Dataset, seed: int) -> DataLoader:
+    torch.manual_seed(seed)
+    return DataLoader(dataset, batch_size=2, shuffle=True)
+
+
+def _seed_both(dataset: Dataset, seed: int) -> DataLoader:
+    torch.manual_seed(seed)
+    return _loader(dataset, seed)
+
+
+_LOADER = Exercise(
+    reference=_loader,
+    probe=_complaints,
+    mistakes=[
+        Mistake(
+            "global seed",
+            _seed_the_world,
+            "making the loader sets the random state for everybody: all that is drawn afterwards is the same each run",
+        ),
+        Mistake(
+            "global seed left in",
+            _seed_both,
+            "the loader has a generator of its own now, but making it still sets the random state for everybody",
+        ),
+        Mistake(
+            "no seed",
+            lambda dataset, seed: DataLoader(dataset, batch_size=2, shuffle=True),
+            "the loader draws from everybody's random state, and the seed has no effect",
+        ),
+        Mistake(
+            "seed ignored",
+            lambda dataset, seed: _loader(dataset, 0),
+            "the loader has its own generator, but its seed is always the same",
+        ),
+        Mistake(
+            "not shuffled",
+            lambda dataset, seed: DataLoader(dataset, batch_size=2, generator=torch.Generator().manual_seed(seed)),
+            "the windows come in text order: shuffle is missing",
+        ),
+    ],
+    where="section 2.6",
+)
+
+# 2.1  One line: the target of an input.
+
+_IDS = list(range(40, 60))
+
+_TARGET = Exercise(
+    reference=lambda ids, start, context_length: ids[start + 1 : start + context_length + 1],
+    cases=[(_IDS, 0, 4), (_IDS, 7, 4), (_IDS, 3, 1)],
+    mistakes=[
+        Mistake(
+            "the input again",
+            lambda ids, start, context_length: ids[start : start + context_length],
+            "that is the input itself: the target lies one place further on",
+        ),
+        Mistake(
+            "one too short",
+            lambda ids, start, context_length: ids[start + 1 : start + context_length],
+            "the target is one token short: a slice leaves its end out, so the end moves on by one as well",
+        ),
+        Mistake(
+            "backwards",
+            lambda ids, start, context_length: ids[max(0, start - 1) : max(0, start - 1) + context_length],
+            "that is one place back: the model would guess what it has already read",
+        ),
+        Mistake(
+            "only the last",
+            lambda ids, start, context_length: ids[start + context_length],
+            "that is the last target only: in training every place has one",
+        ),
+        Mistake(
+            "the next window",
+            lambda ids, start, context_length: ids[start + context_length : start + 2 * context_length],
+            "that is the run after the input: the target moves on by one place, not by a whole window",
+        ),
+    ],
+    where="section 2.1",
+)
+
+# 2.2  How many times each token is an input: 10 tokens, context length 4, stride 3.
+
+_INPUT_COUNTS = Exercise(
+    reference=[1, 1, 1, 2, 1, 1, 1, 0, 0, 0],
+    mistakes=[
+        Mistake(
+            "a window without target",
+            [1, 1, 1, 2, 1, 1, 2, 1, 1, 1],
+            "you let a third window start at 6: its input fits, but its last target would be token 10",
+        ),
+        Mistake(
+            "targets counted",
+            [0, 1, 1, 1, 2, 1, 1, 1, 0, 0],
+            "you counted the targets: asked is how many times a token is an input",
+        ),
+        Mistake(
+            "inputs and targets together",
+            [1, 1, 1, 2, 2, 1, 1, 1, 0, 0],
+            "you counted in how many windows a token is, be it as input or target: asked are inputs only",
+        ),
+        Mistake(
+            "stride 4",
+            [1, 1, 1, 1, 1, 1, 1, 1, 0, 0],
+            "that is stride 4, where windows touch: with stride 3 neighbours share a token",
+        ),
+        Mistake(
+            "only the first window",
+            [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+            "that is one window only: another starts at 3",
+        ),
+    ],
+    where="section 2.5",
+)
+
+# 2.3  The largest stride that still gives so many windows.
+
+_STRIDE = Exercise(
+    reference=lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) // (num_windows - 1),
+    cases=[(10, 4, 2), (10, 4, 3), (11, 4, 3), (100, 10, 4), (6, 4, 2), (1000, 256, 8)],
+    mistakes=[
+        Mistake(
+            "target forgotten",
+            lambda num_tokens, context_length, num_windows: (num_tokens - context_length) // (num_windows - 1),
+            "a little too long: the last window needs one token more than context_length, for its last target",
+        ),
+        Mistake(
+            "windows for steps",
+            lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) // num_windows,
+            "too short: between n windows there are n − 1 steps",
+        ),
+        Mistake(
+            "formula turned round",
+            lambda num_tokens, context_length, num_windows: (num_tokens - context_length) // num_windows,
+            "too short: the rounding in the formula for the number of windows does not survive turning it round",
+        ),
+        Mistake(
+            "context left out",
+            lambda num_tokens, context_length, num_windows: (num_tokens - 1) // (num_windows - 1),
+            "much too long: the last window has to fit in as well, not only its start",
+        ),
+        Mistake(
+            "not rounded",
+            lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) / (num_windows - 1),
+            "a stride is a whole number of tokens: round down, with //",
+        ),
+    ],
+    where="section 2.3",
+)
+
+# 2.4  Places that are an input of no window.
+
+
+def _windows(ids: Sequence, context_length: int, stride: int) -> list[tuple[list, list]]:
+    starts = _starts(len(ids), context_length, stride)
+    return [(list(ids[i : i + context_length]), list(ids[i + 1 : i + context_length + 1])) for i in starts]
+
+
+def _not_in(num_tokens: int, read: set[int]) -> list[int]:
+    return sorted(set(range(num_tokens)) - read)
+
+
+def _inputs(windows: list[tuple[list, list]]) -> set[int]:
+    return {place for input_ids, _ in windows for place in input_ids}
+
+
+def _targets(windows: list[tuple[list, list]]) -> set[int]:
+    return {place for _, target_ids in windows for place in target_ids}
+
+
+_NEVER = Exercise(
+    reference=lambda n, length, stride: _not_in(n, _inputs(_windows(range(n), length, stride))),
+    cases=[(10, 4, 1), (10, 4, 4), (12, 4, 5), (14, 4, 6), (20, 3, 7)],
+    mistakes=[
+        Mistake(
+            "targets count as read",
+            lambda n, length, stride: _not_in(
+                n, _inputs(_windows(range(n), length, stride)) | _targets(_windows(range(n), length, stride))
+            ),
+            "you list what is in no window at all: a token that is only a target is never read either",
+        ),
+        Mistake(
+            "targets for inputs",
+            lambda n, length, stride: _not_in(n, _targets(_windows(range(n), length, stride))),
+            "you list what is never a target: asked is what is never an input",
+        ),
+        Mistake(
+            "tail forgotten",
+            lambda n, length, stride: _not_in(
+                max(_inputs(_windows(range(n), length, stride))) + 1, _inputs(_windows(range(n), length, stride))
+            ),
+            "the gaps are there, but the tail after the last window is missing",
+        ),
+        Mistake(
+            "a window without target",
+            lambda n, length, stride: _not_in(n, _inputs(_windows(range(n + 1), length, stride))),
+            "you let a window in whose last target lies behind the end of the text",
+        ),
+        Mistake(
+            "read for unread",
+            lambda n, length, stride: sorted(_inputs(_windows(range(n), length, stride))),
+            "you list the tokens that are an input: asked are the others",
+        ),
+    ],
+    where="section 2.5",
+)
+
+# 2.5  Training and held-out windows that share no token.
+
+
+def _split_and_cut(ids: Sequence, num_train: int, context_length: int, stride: int, back: int = 0) -> tuple:
+    return (
+        _windows(ids[:num_train], context_length, stride),
+        _windows(ids[num_train - back :], context_length, stride),
+    )
+
+
+def _cut_and_split(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
+    windows = _windows(ids, context_length, stride)
+    count = sum(start < num_train for start in _starts(len(ids), context_length, stride))
+    return windows[:count], windows[count:]
+
+
+def _inputs_apart(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
+    return _windows(ids[: num_train + 1], context_length, stride), _windows(ids[num_train:], context_length, stride)
+
+
+_HELD_OUT = Exercise(
+    reference=_split_and_cut,
+    cases=[(list(range(30)), 20, 4, 2), (list(range(24)), 12, 4, 4), (list(range(25)), 15, 3, 1)],
+    mistakes=[
+        Mistake(
+            "cut before split",
+            _cut_and_split,
+            "you cut first and split the windows: those at the border hold training and held-out tokens together",
+        ),
+        Mistake(
+            "a held-out target",
+            _inputs_apart,
+            "the last training window has a held-out token as target: the model is taught it",
+        ),
+        Mistake(
+            "held out one too early",
+            lambda *arguments: _split_and_cut(*arguments, back=1),
+            "the held-out part starts one token early: that token was trained on",
+        ),
+        Mistake(
+            "held-out overlaps",
+            lambda ids, num_train, context_length, stride: _split_and_cut(
+                ids, num_train, context_length, stride, back=context_length
+            ),
+            "the held-out part starts context_length tokens early: those tokens were trained on",
+        ),
+        Mistake(
+            "all for training",
+            lambda ids, num_train, context_length, stride: (
+                _windows(ids, context_length, stride),
+                _windows(ids[num_train:], context_length, stride),
+            ),
+            "the training windows come from the whole text, held-out part and all",
+        ),
+        Mistake(
+            "changed places",
+            lambda *arguments: _split_and_cut(*arguments)[::-1],
+            "the two lists have changed places: training comes first",
+        ),
+    ],
+    where="sections 2.2 and 2.3",
+)
+
+# 2.6  Targets of a padded batch.
+
+_BATCH = torch.tensor([[7, 8, 9, 5], [6, 5, 0, 0], [4, 3, 2, 0]])
+_IS_TOKEN = torch.tensor([[True, True, True, True], [True, True, False, False], [True, True, True, False]])
+
+
+def _masked(batch: Tensor, is_token: Tensor) -> Tensor:
+    return batch[:, 1:].masked_fill(~is_token[:, 1:], -100)
+
+
+_MASKED = Exercise(
+    reference=_masked,
+    cases=[(_BATCH, _IS_TOKEN), (_BATCH.clamp(min=5), _IS_TOKEN)],
+    mistakes=[
+        Mistake(
+            "padding judged",
+            lambda batch, is_token: batch[:, 1:],
+            "the targets are right, but padding is still among them: the model would learn to write padding",
+        ),
+        Mistake(
+            "mask not moved",
+            lambda batch, is_token: batch[:, 1:].masked_fill(~is_token[:, :-1], -100),
+            "the mask was taken from the inputs' places: it has to move on by one place with the targets",
+        ),
+        Mistake(
+            "mask turned round",
+            lambda batch, is_token: batch[:, 1:].masked_fill(is_token[:, 1:], -100),
+            "the mask is the wrong way round: is_token is True where the guess is to be judged",
+        ),
+        Mistake(
+            "not shifted",
+            lambda batch, is_token: batch[:, :-1].masked_fill(~is_token[:, :-1], -100),
+            "these are the inputs: targets lie one place further on",
+        ),
+        Mistake(
+            "last place kept",
+            lambda batch, is_token: batch.masked_fill(~is_token, -100),
+            "nothing moved: the targets start at the second token, and there is one less than there are tokens",
+        ),
+        Mistake(
+            "mask from the IDs",
+            lambda batch, is_token: batch[:, 1:].masked_fill(batch[:, 1:] == batch[1, -1], -100),
+            "you took every token with the padding's ID for padding: only the mask knows which is which",
+        ),
+    ],
+    where="section 2.8",
+)
+
+EXERCISES = {
+    "2.A": _STARTS,
+    "2.B": _SPLIT,
+    "2.C": _LOADER,
+    "2.1": _TARGET,
+    "2.2": _INPUT_COUNTS,
+    "2.3": _STRIDE,
+    "2.4": _NEVER,
+    "2.5": _HELD_OUT,
+    "2.6": _MASKED,
+}
