@@ -70,9 +70,13 @@ class TokenWindows(Dataset):
     def __getitems__(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return (input_ids, target_ids) of several windows, each (batch_size, context_length) int64.
 
-        The data loader prefers this to item by item: one gather serves a whole batch.
+        The data loader prefers this to item by item: one gather serves a whole batch, indices 0 and up.
         """
-        rows = self.windows[torch.as_tensor(indices)].to(torch.int64)  # (batch_size, context_length + 1)
+        try:
+            rows = self.windows.index_select(0, torch.as_tensor(indices))  # (batch_size, context_length + 1)
+        except IndexError:
+            raise IndexError(f"there are {len(self)} windows: indices must be in 0..{len(self) - 1}") from None
+        rows = rows.to(torch.int64)
         return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
