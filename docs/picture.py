@@ -6,14 +6,14 @@ from pathlib import Path
 from PIL import Image
 
 from utils.batches import TokenWindows
-from utils.plots import PAPER, plot_coverage, plot_route, plot_tokens
+from utils.plots import PAPER, plot_route, plot_tokens, plot_windows
 from utils.tokenizer import text_to_ids, token_texts
 
 pair = [text_to_ids(text).tolist() for text in ("Every effort moves you", "Every day holds a")]
 figures = [
     plot_route("IDs"),
     plot_tokens([(token_texts(ids), ids) for ids in pair]),
-    plot_coverage({"windows of 4 tokens and the next one, stride 2": TokenWindows(range(12), 4, 2)}, num_tokens=12),
+    plot_windows({"windows of 4 tokens and the next one, stride 2": TokenWindows(range(12), 4, 2)}, num_tokens=12),
 ]
 pictures = []
 for figure in figures:

@@ -1,85 +1,22 @@
-"""Figures of the course: computed from data, described in words, readable in light and dark."""
+"""Figures of texts: the route, tokens, merges, and which window covers which token."""
 
-import base64
-import io
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
-# One colour an axis kind, all course long (Okabe and Ito's colours, told apart by the colour-blind).
-AXIS_COLOURS = {
-    "batch_size": "#b25900",
-    "num_tokens": "#0072b2",
-    "emb_dim": "#00795a",
-    "num_heads": "#a8487f",
-    "vocab_size": "#7a6a00",
-}
-INK, MUTED, PAPER = "#1a1a1a", "#595959", "#ffffff"
-# Neighbouring tokens take turns; dark ink is readable on each.
-TOKEN_FILLS = ("#cfe6f5", "#ffe3b8", "#cdeee0", "#f6d7e8", "#f4eeb0")
+from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, PAPER, TOKEN_FILLS, bare_figure, new_figure
+
+# A text may hold dollar signs: they are no formula.
+_CENTRED = {"ha": "center", "va": "center", "parse_math": False}
 ROUTE = ("text", "IDs", "batch", "embeddings", "attention", "…", "logits", "text")
-_DPI = 144
-
-
-def show(fig: Figure, alt: str) -> None:
-    """Display a figure with its description.
-
-    The output holds the PNG and the alt text, as its text/plain and as the image's metadata, so
-    that a screen reader, a reader of the notebook's text and the tests all have the same words.
-
-    Args:
-        fig: a Matplotlib figure.
-        alt: what the picture shows, in words.
-
-    Raises:
-        ValueError: `alt` is empty.
-    """
-    if not alt or not alt.strip():
-        raise ValueError("alt is empty: say in words what the picture shows")
-    png = io.BytesIO()
-    fig.savefig(png, format="png", dpi=_DPI, facecolor=PAPER)
-    if "matplotlib.pyplot" in sys.modules:  # a learner's own pyplot figure would be shown twice
-        sys.modules["matplotlib.pyplot"].close(fig)
-    width, height = (round(inches * 96) for inches in fig.get_size_inches())
-    display(
-        {"image/png": base64.b64encode(png.getvalue()).decode("ascii"), "text/plain": alt},
-        metadata={"image/png": {"alt": alt, "width": width, "height": height}},
-        raw=True,
-    )
-
-
-def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
-    """Print a table of tensors: name, shape, meaning of each axis.
-
-    Args:
-        **tensors: for each name a tensor and its axes, such as (batch, "batch_size, num_tokens").
-
-    Raises:
-        ValueError: the axes named are not as many as the tensor has.
-
-    >>> import torch
-    >>> shape_ledger(batch=(torch.zeros(2, 4), "batch_size, num_tokens"))
-    tensor  shape   axes
-    batch   (2, 4)  batch_size, num_tokens
-    """
-    rows = [("tensor", "shape", "axes")]
-    for name, (tensor, axes) in tensors.items():
-        if len([axis for axis in axes.split(",") if axis.strip()]) != tensor.dim():
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its axes are given as {axes!r}")
-        rows.append((name, str(tuple(tensor.shape)), axes))
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    for name, shape, axes in rows:
-        print(f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {axes}".rstrip())
 
 
 def plot_route(station: str) -> Figure:
-    """Return the strip of the whole route, text to text, with one station lit.
+    """Return the strip of the whole route, text to text, with one station highlighted.
 
     Args:
         station: one of `ROUTE`.
@@ -87,7 +24,7 @@ def plot_route(station: str) -> Figure:
     if station not in ROUTE:
         raise ValueError(f"station is {station!r}: the route has {ROUTE}")
     lit = ROUTE.index(station)
-    fig, ax = _blank(8.0, 0.6)
+    fig, ax = bare_figure(8.0, 0.6)
     left = 0.0
     for place, name in enumerate(ROUTE):
         here = place == lit
@@ -111,29 +48,37 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
         texts: for each text its pieces and their IDs, of equal length. A blank is drawn as ␣, a
             line end as ↵.
     """
-    fig, ax = _blank(8.0, 0.95 * len(texts))
+    fig, ax = bare_figure(8.0, 0.95 * len(texts))
     widest = 0.0
     for row, (pieces, ids) in enumerate(texts):
         left = 0.0
         for place, (piece, token_id) in enumerate(zip(pieces, ids, strict=True)):
-            label = piece.replace(" ", "␣").replace("\n", "↵")
+            label = _label(piece)
             width = max(len(label), len(str(token_id))) + 1
             ax.add_patch(
                 Rectangle((left, -row + 0.05), width - 0.15, 0.42, color=TOKEN_FILLS[place % len(TOKEN_FILLS)])
             )
-            ax.text(left + width / 2, -row + 0.25, label, ha="center", va="center", family="monospace", color=INK)
-            ax.text(left + width / 2, -row - 0.15, str(token_id), ha="center", va="center", size=9, color=MUTED)
+            ax.text(left + width / 2, -row + 0.25, label, family="monospace", color=INK, **_CENTRED)
+            ax.text(left + width / 2, -row - 0.15, str(token_id), size=9, color=MUTED, **_CENTRED)
             left += width
         widest = max(widest, left)
     ax.set(xlim=(-0.2, max(widest, 44)), ylim=(0.6 - len(texts), 0.6))
     return fig
 
 
+def _label(piece: str) -> str:
+    """Return a piece of text with its blanks made visible and what has no glyph spelt out."""
+    signs = {" ": "␣", "\n": "↵"}
+    return "".join(signs.get(c) or (c if c.isprintable() else c.encode("unicode_escape").decode()) for c in piece)
+
+
 def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
     """Return a bar for each whole number, as high as its share of the values, in percent."""
-    counts = Counter(values)
+    counts = Counter(map(int, values))
     total = counts.total()
-    fig = _figure(7.0, 2.8)
+    if not total:
+        raise ValueError("values is empty: there is nothing to count")
+    fig = new_figure(7.0, 2.8)
     ax = fig.add_subplot()
     numbers = range(min(counts), max(counts) + 1)
     ax.bar(numbers, [100 * counts[number] / total for number in numbers], color=AXIS_COLOURS["num_tokens"])
@@ -148,7 +93,7 @@ def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
     Args:
         steps: as `bpe_merge_steps` gives them.
     """
-    fig, ax = _blank(7.0, 0.52 * len(steps) + 0.3)
+    fig, ax = bare_figure(7.0, 0.52 * len(steps) + 0.3)
     before: dict[tuple[int, int], float] = {}
     for level, pieces in enumerate(steps):
         centres = {}
@@ -171,15 +116,15 @@ def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
                     ec="none",
                 )
             )
-            label = piece.decode("utf-8", errors="backslashreplace").replace(" ", "␣")
-            ax.text(centres[start, end], level, label, ha="center", va="center", family="monospace", color=INK)
+            label = _label(piece.decode("utf-8", errors="backslashreplace"))
+            ax.text(centres[start, end], level, label, family="monospace", color=INK, **_CENTRED)
             start = end
         before = centres
     ax.set(xlim=(-0.2, start + 0.2), ylim=(-0.5, len(steps) - 0.5))
     return fig
 
 
-def plot_coverage(
+def plot_windows(
     panels: Mapping[str, Iterable[tuple[Tensor, Tensor]]], num_tokens: int, labels: Sequence[str] | None = None
 ) -> Figure:
     """Return maps of which tokens each window covers: a row a window, a column a token.
@@ -195,16 +140,16 @@ def plot_coverage(
     """
     panels = {title: list(windows) for title, windows in panels.items()}
     heights = [len(windows) + 3.2 for windows in panels.values()]
-    fig = _figure(max(5.0, 0.62 * num_tokens + 1.2), 0.3 * sum(heights) + 0.3)
+    fig = new_figure(max(5.0, 0.62 * num_tokens + 1.2), 0.3 * sum(heights) + 0.3)
     for ax, (title, windows) in zip(
         fig.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0], panels.items()
     ):
-        _draw_coverage(ax, windows, num_tokens, labels or range(num_tokens))
+        _draw_windows(ax, windows, num_tokens, labels or range(num_tokens))
         ax.set_title(title, loc="left", size=10, color=INK, pad=10)
     return fig
 
 
-def _draw_coverage(ax: Axes, windows: list[tuple[Tensor, Tensor]], num_tokens: int, labels: Sequence) -> None:
+def _draw_windows(ax: Axes, windows: list[tuple[Tensor, Tensor]], num_tokens: int, labels: Sequence) -> None:
     blue = AXIS_COLOURS["num_tokens"]
     as_input = Counter(int(place) for input_ids, _ in windows for place in input_ids)
     seen = as_input | Counter(int(place) for _, target_ids in windows for place in target_ids)
@@ -217,21 +162,8 @@ def _draw_coverage(ax: Axes, windows: list[tuple[Tensor, Tensor]], num_tokens: i
         ax.text(place, len(windows) + 0.15, count, ha="center", va="center", size=9, color=INK)
     ax.text(-0.7, len(windows) + 0.15, "times an input", ha="right", va="center", size=9, color=MUTED)
     ax.set(xlim=(-0.6, num_tokens - 0.4), ylim=(len(windows) + 0.6, -0.6))
-    ax.set_xticks(range(num_tokens), labels, size=9, color=blue)
+    ax.set_xticks(range(num_tokens), labels, size=9, color=blue, parse_math=False)
     ax.set_yticks(range(len(windows)), [f"window {i}" for i in range(len(windows))], size=9)
     ax.tick_params(length=0)
     ax.tick_params(axis="y", colors=AXIS_COLOURS["batch_size"])
     ax.spines[:].set_visible(False)
-
-
-def _figure(width: float, height: float) -> Figure:
-    # Not pyplot's figure: nothing global is touched, and nothing is drawn a second time.
-    return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
-
-
-def _blank(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure with one bare pair of axes."""
-    fig = _figure(width, height)
-    ax = fig.add_subplot()
-    ax.set_axis_off()
-    return fig, ax
