@@ -211,7 +211,7 @@ def read_text(path_or_name: str | Path) -> str:
     path = next((p for p in (Path(path_or_name), DATA / path_or_name) if _is_file(p)), None)
     if path is None:
         names = sorted(p.name for p in DATA.glob("*.txt"))
-        raise FileNotFoundError(f"there is no file {str(path_or_name)[:80]!r} here, nor in data/, which has {names}")
+        raise FileNotFoundError(f"there is no file {str(path_or_name)[:300]!r} here, nor in data/, which has {names}")
     content = path.read_bytes()
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")

@@ -10,12 +10,12 @@ from utils.tokenizer import END_OF_TEXT, END_OF_TEXT_ID, get_tokenizer, pad_text
 
 _SPLIT = Exercise(
     reference=lambda text: regex.findall(r"\w+|\s+|[^\w\s]+", text),
-    cases=[("hello--world",), ("two  blanks",), ("Hello, world!\n",), (" café ",), ("",)],
+    cases=[("hello--world",), ("two  blanks",), ("“Stop?!” he said…\n",), (" café a_b ",), ("",)],
     mistakes=[
         Mistake(
             "blanks lost",
             str.split,
-            "the blanks are gone and hello--world is one piece: joined again, your pieces are another text",
+            "two  blanks comes out as two pieces that join to twoblanks, and hello--world as one piece",
         ),
         Mistake(
             "blanks dropped",
@@ -26,6 +26,21 @@ _SPLIT = Exercise(
             "signs lost",
             lambda text: regex.findall(r"\w+|\s+", text),
             "words and blanks are there, but the signs between them are lost",
+        ),
+        Mistake(
+            "cut at single blanks",
+            lambda text: text.split(" "),
+            "the blanks are gone, a run of them leaves empty pieces, and signs stick to the words",
+        ),
+        Mistake(
+            "blanks among the signs",
+            lambda text: regex.findall(r"\w+|\W+", text),
+            "nothing is lost, but a sign and the blank after it are one piece: they are two runs",
+        ),
+        Mistake(
+            "English letters only",
+            lambda text: regex.findall(r"[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]+", text),
+            "café is cut in two: é is a letter as well, and \\w knows that",
         ),
         Mistake(
             "words only",
@@ -55,17 +70,22 @@ def _bytes_of(token_id: int) -> bytes:
 
 _DECODE = Exercise(
     reference=lambda ids: get_tokenizer().decode(ids),
-    cases=[(get_tokenizer().encode_ordinary(text),) for text in ("Good night.", "猫が好き", "∩ and Zoë")],
+    cases=[(get_tokenizer().encode_ordinary(text),) for text in ("Good night.\n", "猫が好き", "∩ and Zoë")],
     mistakes=[
         Mistake(
             "token by token",
             lambda ids: "".join(get_tokenizer().decode([token_id]) for token_id in ids),
-            "English is right, but 猫 comes out as �: a token can end in the middle of a character",
+            "the English text is right, but 猫が好き comes out as a row of �",
         ),
         Mistake(
             "half characters ignored",
             lambda ids: "".join(_bytes_of(token_id).decode("utf-8", errors="ignore") for token_id in ids),
             "characters that take several tokens vanish without a trace: the bytes are dropped, not joined",
+        ),
+        Mistake(
+            "blanks put in",
+            lambda ids: " ".join(get_tokenizer().decode([token_id]) for token_id in ids),
+            "blanks stand between all tokens: a token brings its own blank along where there is one",
         ),
         Mistake(
             "bytes as letters",
@@ -85,12 +105,17 @@ _READ = Exercise(
         Mistake(
             "Windows code page",
             lambda content: content.decode("cp1252", errors="replace"),
-            "Zoë comes out as ZoÃ«: UTF-8 bytes were read with a Windows code page, one letter a byte",
+            "Zoë comes out as ZoÃ«, and “ as three strange letters",
+        ),
+        Mistake(
+            "code page stops",
+            lambda content: content.decode("cp1252"),
+            "your function stops, or gives ZoÃ« for Zoë: a Windows code page is not the rule the bytes were made with",
         ),
         Mistake(
             "Latin-1",
             lambda content: content.decode("latin-1"),
-            "Zoë comes out as ZoÃ«: UTF-8 bytes were read as Latin-1, one letter a byte",
+            "Zoë still comes out as ZoÃ«: Latin-1, too, makes a letter of each byte",
         ),
         Mistake(
             "letters dropped",
@@ -111,49 +136,103 @@ _READ = Exercise(
     where="section 1.3",
 )
 
-# 1.1  One line: a word dictionary with an entry for what is unknown.
+# 1.1  One line: encode with learned merges.
 
-_VOCABULARY = {"a": 0, "day": 1, "every": 2, "<|unk|>": 3, "holds": 4}
+_MERGES = {(97, 97): 256, (256, 97): 257, (257, 98): 258}
+_MERGES_OF_FOUR = {(97, 97): 256, (98, 99): 257, (256, 97): 258, (100, 100): 259}
 
-_UNKNOWN = Exercise(
-    reference=lambda text, vocabulary: [vocabulary.get(word, vocabulary["<|unk|>"]) for word in text.split()],
-    cases=[("every day holds a", _VOCABULARY), ("every effort moves you", _VOCABULARY), ("Every  day", _VOCABULARY)],
+
+def _merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
+    merged: list[int] = []
+    for place, token_id in enumerate(ids):
+        if merged and merged[-1] == -1:  # the left part was met: this is the right one
+            merged[-1] = new_id
+        elif tuple(ids[place : place + 2]) == pair:
+            merged.append(-1)
+        else:
+            merged.append(token_id)
+    return merged
+
+
+def _apply(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
+    for pair, new_id in merges.items():
+        ids = _merge(ids, pair, new_id)
+    return ids
+
+
+_APPLY = Exercise(
+    reference=_apply,
+    cases=[(list(text), _MERGES_OF_FOUR) for text in (b"aaabcddaaabcacb", b"aaaa", b"cbdd", b"")],
     mistakes=[
         Mistake(
-            "stops at unknown",
-            lambda text, vocabulary: [vocabulary[word] for word in text.split()],
-            "your function stops with KeyError at a word that the vocabulary does not have",
+            "only the last merge",
+            lambda ids, merges: _merge(ids, *list(merges.items())[-1]),
+            "only the last merge had an effect: each has to work on what the one before has left",
         ),
         Mistake(
-            "unknown dropped",
-            lambda text, vocabulary: [vocabulary[word] for word in text.split() if word in vocabulary],
-            "unknown words are left out, so there are fewer IDs than words: each should leave its mark",
+            "only the first merge",
+            lambda ids, merges: _merge(ids, *next(iter(merges.items()))),
+            "only the first merge was applied: go on with all the others before you return",
         ),
         Mistake(
-            "ID of no token",
-            lambda text, vocabulary: [vocabulary.get(word, len(vocabulary)) for word in text.split()],
-            "an unknown word gets len(vocabulary), which is nobody's ID: look the ID of <|unk|> up",
+            "last learned first",
+            lambda ids, merges: _apply(ids, dict(reversed(merges.items()))),
+            "the merges were applied from the last to the first: a late one needs what an early one has made",
         ),
         Mistake(
-            "None as ID",
-            lambda text, vocabulary: [vocabulary.get(word) for word in text.split()],
-            "an unknown word gets None: .get needs to be told what to give instead",
+            "nothing merged",
+            lambda ids, merges: ids,
+            "the bytes came back as they went in: give the result of merge to ids",
         ),
         Mistake(
-            "letters for words",
-            lambda text, vocabulary: [vocabulary.get(letter, vocabulary["<|unk|>"]) for letter in text],
-            "you went through the letters: a text has to be split into words first",
-        ),
-        Mistake(
-            "small letters",
-            lambda text, vocabulary: [vocabulary.get(word, vocabulary["<|unk|>"]) for word in text.lower().split()],
-            "Every became every: the text was turned into small letters, which nobody asked for",
+            "changed places",
+            lambda ids, merges: _apply(ids, {(right, left): new for (left, right), new in merges.items()}),
+            "the two parts of a pair have changed places",
         ),
     ],
-    where="section 1.2",
+    where="section 1.4",
 )
 
-# 1.2  From merged IDs back to bytes.
+# 1.2  Merge "there" by hand: 0 er, 1 th, 2 the, 3 re, 4 he, 5 here.
+
+_BY_HAND = Exercise(
+    reference=["th", "er", "e"],
+    mistakes=[
+        Mistake(
+            "left to right",
+            ["the", "re"],
+            "you merged from the left, th and then the: of all pairs the one of lowest rank goes first, wherever it is",
+        ),
+        Mistake(
+            "longest piece",
+            ["t", "here"],
+            "you looked for the longest piece of the table: only neighbours are merged, lowest rank first",
+        ),
+        Mistake(
+            "one merge",
+            ["t", "h", "er", "e"],
+            "you stopped after one merge: go on until no pair of neighbours is in the table",
+        ),
+        Mistake(
+            "letters",
+            ["t", "h", "e", "r", "e"],
+            "these are the single letters, where the merging starts",
+        ),
+        Mistake(
+            "whole word",
+            ["there"],
+            "there is no merge for the whole word in the table: a token must be in the vocabulary",
+        ),
+        Mistake(
+            "pair that is not in the table",
+            ["ther", "e"],
+            "th and er stand together, but ther is not in the table, so they stay apart",
+        ),
+    ],
+    where="section 1.5",
+)
+
+# 1.3  From merged IDs back to bytes.
 
 
 def _unmerge(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
@@ -173,8 +252,6 @@ def _unmerge_swapped(ids: list[int], merges: dict[tuple[int, int], int]) -> list
     return ids
 
 
-_MERGES = {(97, 97): 256, (256, 97): 257, (257, 98): 258}
-
 _UNMERGE = Exercise(
     reference=_unmerge,
     cases=[([258, 100, 258, 97, 99], _MERGES), ([99, 98], _MERGES), ([257], _MERGES), ([], _MERGES), ([97], {})],
@@ -183,6 +260,18 @@ _UNMERGE = Exercise(
             "one level",
             _unmerge_once,
             "you undid one level: a part of a merged ID can be a merged ID itself (258 holds 257)",
+        ),
+        Mistake(
+            "two levels",
+            lambda ids, merges: _unmerge_once(_unmerge_once(ids, merges), merges),
+            "you undid two levels: 258 holds 257, which holds 256; go on until nothing is left to undo",
+        ),
+        Mistake(
+            "pairs as items",
+            lambda ids, merges: [
+                {new: pair for pair, new in merges.items()}.get(token_id, token_id) for token_id in ids
+            ],
+            "the pairs stand in the list as pairs: their two parts have to stand there instead",
         ),
         Mistake(
             "parts swapped",
@@ -203,53 +292,58 @@ _UNMERGE = Exercise(
     where="section 1.4",
 )
 
-# 1.3  Count tokens without running the tokenizer.
+# 1.4  Count tokens without running the tokenizer.
 
-_TEXTS = ("cat", " cat", "CAT", "cats", "Hello,", "\n\n", "∩", "  Hello World.")
+_TEXTS = ("12:30", "the  cat", "ice-cream", "I'm", "hello--world", "a\n\nb")
 
 _COUNTS = Exercise(
-    reference=[len(get_tokenizer().encode_ordinary(text)) for text in _TEXTS],
+    reference=[3, 3, 3, 2, 3, 4],
     mistakes=[
         Mistake(
             "words",
             [len(text.split()) for text in _TEXTS],
-            "you counted words: signs and line ends are tokens too, and a word can be several",
-        ),
-        Mistake(
-            "one each",
-            [1] * len(_TEXTS),
-            "you took each text for one token: rare pieces fall into several",
+            "you counted what stands between blanks: signs and line ends are tokens too",
         ),
         Mistake(
             "characters",
             [len(text) for text in _TEXTS],
-            "you counted characters: common runs of them are merged into one token",
+            "you counted characters: a run of letters or of digits is one pre-token",
         ),
         Mistake(
-            "bytes",
-            [len(text.encode("utf-8")) for text in _TEXTS],
-            "you counted bytes: those are where the merging starts, not where it ends",
+            "letters only",
+            [2, 2, 2, 2, 2, 2],
+            "you counted runs of letters and digits: a sign, a run of blanks and a line end are pieces as well",
         ),
         Mistake(
-            "a sign is a token",
-            [1, 1, 2, 1, 2, 1, 1, 4],
-            "all right but ∩: one character, but three bytes, and only two of them were merged",
+            "line ends together",
+            [3, 3, 3, 2, 3, 3],
+            "all right but the last: before a word, a run of blanks or line ends leaves its last one over",
         ),
         Mistake(
-            "the blank apart",
-            [1, 2, 2, 1, 2, 1, 2, 6],
-            "you counted blanks as tokens of their own: a blank belongs to the token that follows it",
+            "signs one by one",
+            [3, 3, 3, 2, 4, 4],
+            "all right but hello--world: a run of signs is one pre-token",
         ),
         Mistake(
-            "capitals alike",
-            [1, 1, 1, 1, 2, 1, 2, 4],
-            "all right but CAT: capitals are other bytes, and this run of them is rare",
+            "ending in pieces",
+            [3, 3, 3, 3, 3, 4],
+            "all right but I'm: 'm is one of the English endings that the pattern knows",
+        ),
+        Mistake(
+            "both blanks with the word",
+            [3, 2, 3, 2, 3, 4],
+            "all right but the two blanks: only one goes with the word, the other stays alone",
+        ),
+        Mistake(
+            "both blanks alone",
+            [3, 4, 3, 2, 3, 4],
+            "all right but the two blanks: the last one goes with the word after it",
         ),
     ],
-    where="sections 1.6 and 1.7",
+    where="section 1.5",
 )
 
-# 1.4  Documents from strangers in one row.
+# 1.5  Documents from strangers in one row.
 
 
 def _ids(text: str, allow_special: bool = False) -> list[int]:
@@ -267,6 +361,7 @@ _DOCUMENTS = Exercise(
         (["Mind the step", "ladders are wet"],),
         (["One only."],),
         (["He typed <|endoftext|> here.", "And then?", "Nothing."],),
+        (["", "Yes.", "", "No.", "Yes."],),
     ],
     mistakes=[
         Mistake(
@@ -277,7 +372,27 @@ _DOCUMENTS = Exercise(
         Mistake(
             "separator as text",
             lambda documents: _ids(END_OF_TEXT.join(documents)),
-            "the separator came out as seven plain tokens, because it was joined in as text: add the number 50256",
+            "the end of a document came out as seven plain tokens, because it was joined in as text",
+        ),
+        Mistake(
+            "empty document swallowed",
+            lambda documents: _join([document for document in documents if document]),
+            "an empty document has lost its 50256: it is a document like any other",
+        ),
+        Mistake(
+            "start judged by what is there",
+            lambda documents: _join(documents[next((i for i, d in enumerate(documents) if d), 0) :]),
+            "empty documents at the start have lost their 50256: ask which document it is, not what is there yet",
+        ),
+        Mistake(
+            "refused",
+            lambda documents: [token_id for document in documents for token_id in get_tokenizer().encode(document)],
+            "a document that contains <|endoftext|> stops your function: take it as plain text",
+        ),
+        Mistake(
+            "a list of lists",
+            lambda documents: [_ids(document) for document in documents],
+            "that is one list for each document: asked is one list of IDs",
         ),
         Mistake(
             "no separator",
@@ -303,7 +418,7 @@ _DOCUMENTS = Exercise(
     where="section 1.8",
 )
 
-# 1.5  Padding on the left.
+# 1.6  Padding on the left.
 
 
 def _pad_left(texts: list[str], pad_id: int = END_OF_TEXT_ID) -> tuple[torch.Tensor, torch.Tensor]:
@@ -331,6 +446,16 @@ _PAD_LEFT = Exercise(
             "padded right",
             pad_texts,
             "the padding is on the right: the texts are to end in the last column",
+        ),
+        Mistake(
+            "texts turned round",
+            lambda texts, pad_id=END_OF_TEXT_ID: tuple(tensor.flip(1) for tensor in pad_texts(texts, pad_id)),
+            "the padding is on the left, but the texts run backwards: flip turns them round as well",
+        ),
+        Mistake(
+            "mask of numbers",
+            lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], _pad_left(texts, pad_id)[1].long()),
+            "the mask is right, but made of 0 and 1: True and False (torch.bool) can pick entries",
         ),
         Mistake(
             "mask not moved",
@@ -370,9 +495,10 @@ EXERCISES = {
     "1.A": _SPLIT,
     "1.B": _DECODE,
     "1.C": _READ,
-    "1.1": _UNKNOWN,
-    "1.2": _UNMERGE,
-    "1.3": _COUNTS,
-    "1.4": _DOCUMENTS,
-    "1.5": _PAD_LEFT,
+    "1.1": _APPLY,
+    "1.2": _BY_HAND,
+    "1.3": _UNMERGE,
+    "1.4": _COUNTS,
+    "1.5": _DOCUMENTS,
+    "1.6": _PAD_LEFT,
 }

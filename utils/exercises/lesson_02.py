@@ -18,12 +18,12 @@ def _starts(num_tokens: int, context_length: int, stride: int) -> list[int]:
 
 _STARTS = Exercise(
     reference=_starts,
-    cases=[(10, 4, 1), (10, 4, 2), (10, 4, 3), (5, 4, 1), (4, 4, 1), (3, 4, 2)],
+    cases=[(10, 4, 1), (10, 4, 2), (10, 4, 3), (10, 4, 4), (5, 4, 1), (4, 4, 1), (3, 4, 2)],
     mistakes=[
         Mistake(
             "last window lost",
             lambda num_tokens, context_length, stride: list(range(0, num_tokens - context_length - 1, stride)),
-            "a window is missing at the end: 5 tokens make one window of context length 4, and you give none",
+            "5 tokens make one window of context length 4, and your function finds none",
         ),
         Mistake(
             "no room for the target",
@@ -40,13 +40,32 @@ _STARTS = Exercise(
             lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, 1),
             "the starts lie 1 apart whatever the stride is",
         ),
+        Mistake(
+            "context length for stride",
+            lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, context_length),
+            "the starts lie context_length apart whatever the stride is",
+        ),
+        Mistake(
+            "overlap for stride",
+            lambda num_tokens, context_length, stride: _starts(
+                num_tokens, context_length, context_length - stride or 1
+            ),
+            "you moved by context_length − stride, which is the overlap: the stride is how far a window moves",
+        ),
+        Mistake(
+            "rounded down",
+            lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, stride)[
+                : max(0, num_tokens - context_length) // stride
+            ],
+            "a last window is missing where N − L is no multiple of the stride: the count is rounded up",
+        ),
     ],
     where="section 2.3",
 )
 
 # 2.B  Inputs and targets out of whole windows.
 
-_WINDOWS = torch.arange(12, 36).reshape(4, 6)
+_WINDOWS = (7 * torch.arange(24) % 25 + 12).reshape(4, 6)
 
 _SPLIT = Exercise(
     reference=lambda windows: (windows[:, :-1], windows[:, 1:]),
@@ -55,7 +74,7 @@ _SPLIT = Exercise(
         Mistake(
             "rolled round",
             lambda windows: (windows[:, :-1], windows[:, :-1].roll(-1, dims=1)),
-            "the last target of each row is the row's first input: roll brings round what falls off",
+            "the last target of each row is not the token that follows in the text, but the row's first input",
         ),
         Mistake(
             "whole windows rolled",
@@ -85,6 +104,7 @@ def _complaints(loader_for: Callable[[Dataset, int], DataLoader]) -> list[str]:
     loader = loader_for(dataset, 5)
     made = torch.get_rng_state()
     first, second = (_order(loader) for _ in range(2))
+    sizes = {len(input_ids) for input_ids, _ in loader}
     found = {
         "making the loader changes everybody's random state": not torch.equal(made, state),
         "going through the loader changes everybody's random state": not torch.equal(torch.get_rng_state(), made),
@@ -93,6 +113,7 @@ def _complaints(loader_for: Callable[[Dataset, int], DataLoader]) -> list[str]:
         "the same seed gives another order": first != _order(loader_for(dataset, 5)),
         "another seed gives the same order": first == _order(loader_for(dataset, 6)),
         "windows are missing or come twice": sorted(first) != list(range(40)),
+        "the batches are not of 2": sizes != {2},
     }
     return [complaint for complaint, is_true in found.items() if is_true]
 
@@ -122,7 +143,7 @@ _LOADER = Exercise(
         Mistake(
             "global seed",
             _seed_the_world,
-            "making the loader sets the random state for everybody: all that is drawn afterwards is the same each run",
+            "whatever is drawn after the loader was made is the same in every run, for everybody",
         ),
         Mistake(
             "global seed left in",
@@ -140,6 +161,11 @@ _LOADER = Exercise(
             "the loader has its own generator, but its seed is always the same",
         ),
         Mistake(
+            "neither shuffled nor its own",
+            lambda dataset, seed: DataLoader(dataset, batch_size=2),
+            "the windows come in text order, and even so the loop changes everybody's random state",
+        ),
+        Mistake(
             "not shuffled",
             lambda dataset, seed: DataLoader(dataset, batch_size=2, generator=torch.Generator().manual_seed(seed)),
             "the windows come in text order: shuffle is missing",
@@ -150,7 +176,7 @@ _LOADER = Exercise(
 
 # 2.1  One line: the target of an input.
 
-_IDS = list(range(40, 60))
+_IDS = [40 + 7 * place % 23 for place in range(20)]
 
 _TARGET = Exercise(
     reference=lambda ids, start, context_length: ids[start + 1 : start + context_length + 1],
@@ -170,6 +196,16 @@ _TARGET = Exercise(
             "backwards",
             lambda ids, start, context_length: ids[max(0, start - 1) : max(0, start - 1) + context_length],
             "that is one place back: the model would guess what it has already read",
+        ),
+        Mistake(
+            "one too long",
+            lambda ids, start, context_length: ids[start + 1 : start + context_length + 2],
+            "the target is one token too long: as many as the input has",
+        ),
+        Mistake(
+            "whole window",
+            lambda ids, start, context_length: ids[start : start + context_length + 1],
+            "that is the whole window, input and target together: the target leaves out its first token",
         ),
         Mistake(
             "only the last",
@@ -208,7 +244,12 @@ _INPUT_COUNTS = Exercise(
         Mistake(
             "stride 4",
             [1, 1, 1, 1, 1, 1, 1, 1, 0, 0],
-            "that is stride 4, where windows touch: with stride 3 neighbours share a token",
+            "that is right for stride 4: here the windows start at 0, 3, …",
+        ),
+        Mistake(
+            "each once",
+            [1] * 10,
+            "you let every token be an input once: windows overlap here, and the text has a tail",
         ),
         Mistake(
             "only the first window",
@@ -219,42 +260,7 @@ _INPUT_COUNTS = Exercise(
     where="section 2.5",
 )
 
-# 2.3  The largest stride that still gives so many windows.
-
-_STRIDE = Exercise(
-    reference=lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) // (num_windows - 1),
-    cases=[(10, 4, 2), (10, 4, 3), (11, 4, 3), (100, 10, 4), (6, 4, 2), (1000, 256, 8)],
-    mistakes=[
-        Mistake(
-            "target forgotten",
-            lambda num_tokens, context_length, num_windows: (num_tokens - context_length) // (num_windows - 1),
-            "a little too long: the last window needs one token more than context_length, for its last target",
-        ),
-        Mistake(
-            "windows for steps",
-            lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) // num_windows,
-            "too short: between n windows there are n − 1 steps",
-        ),
-        Mistake(
-            "formula turned round",
-            lambda num_tokens, context_length, num_windows: (num_tokens - context_length) // num_windows,
-            "too short: the rounding in the formula for the number of windows does not survive turning it round",
-        ),
-        Mistake(
-            "context left out",
-            lambda num_tokens, context_length, num_windows: (num_tokens - 1) // (num_windows - 1),
-            "much too long: the last window has to fit in as well, not only its start",
-        ),
-        Mistake(
-            "not rounded",
-            lambda num_tokens, context_length, num_windows: (num_tokens - context_length - 1) / (num_windows - 1),
-            "a stride is a whole number of tokens: round down, with //",
-        ),
-    ],
-    where="section 2.3",
-)
-
-# 2.4  Places that are an input of no window.
+# 2.3  Places that are an input of no window.
 
 
 def _windows(ids: Sequence, context_length: int, stride: int) -> list[tuple[list, list]]:
@@ -303,6 +309,16 @@ _NEVER = Exercise(
             "you let a window in whose last target lies behind the end of the text",
         ),
         Mistake(
+            "only the tail",
+            lambda n, length, stride: list(range(max(_inputs(_windows(range(n), length, stride))) + 1, n)),
+            "the tail is there, but with a large stride there are gaps between the inputs as well",
+        ),
+        Mistake(
+            "tensors in a set",
+            lambda n, length, stride: list(range(n)),
+            "you list every place, as if none were read: tensors in a set are never equal to numbers, use .tolist()",
+        ),
+        Mistake(
             "read for unread",
             lambda n, length, stride: sorted(_inputs(_windows(range(n), length, stride))),
             "you list the tokens that are an input: asked are the others",
@@ -311,7 +327,7 @@ _NEVER = Exercise(
     where="section 2.5",
 )
 
-# 2.5  Training and held-out windows that share no token.
+# 2.4  Training and held-out windows that share no token.
 
 
 def _split_and_cut(ids: Sequence, num_train: int, context_length: int, stride: int, back: int = 0) -> tuple:
@@ -327,13 +343,19 @@ def _cut_and_split(ids: Sequence, num_train: int, context_length: int, stride: i
     return windows[:count], windows[count:]
 
 
+def _split_by_start(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
+    starts = _starts(len(ids), context_length, stride)
+    sides = ([i for i in starts if i + context_length <= num_train], [i for i in starts if i >= num_train])
+    return tuple([(ids[i : i + context_length], ids[i + 1 : i + context_length + 1]) for i in side] for side in sides)
+
+
 def _inputs_apart(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
     return _windows(ids[: num_train + 1], context_length, stride), _windows(ids[num_train:], context_length, stride)
 
 
 _HELD_OUT = Exercise(
     reference=_split_and_cut,
-    cases=[(list(range(30)), 20, 4, 2), (list(range(24)), 12, 4, 4), (list(range(25)), 15, 3, 1)],
+    cases=[(list(range(30)), 21, 4, 2), ([7 * i % 11 for i in range(24)], 12, 4, 4), (list(range(25)), 15, 3, 1)],
     mistakes=[
         Mistake(
             "cut before split",
@@ -344,6 +366,32 @@ _HELD_OUT = Exercise(
             "a held-out target",
             _inputs_apart,
             "the last training window has a held-out token as target: the model is taught it",
+        ),
+        Mistake(
+            "split by where windows start",
+            _split_by_start,
+            "each window was put where it starts: those that start just before the border reach across it",
+        ),
+        Mistake(
+            "num_train windows",
+            lambda ids, num_train, context_length, stride: (
+                _windows(ids, context_length, stride)[:num_train],
+                _windows(ids, context_length, stride)[num_train:],
+            ),
+            "num_train counts tokens, and you took as many windows",
+        ),
+        Mistake(
+            "held-out part as long as the training part",
+            lambda ids, num_train, context_length, stride: (
+                _windows(ids[:num_train], context_length, stride),
+                _windows(ids[-num_train:], context_length, stride),
+            ),
+            "ids[-num_train:] is the last num_train tokens: held out is what comes after the first num_train",
+        ),
+        Mistake(
+            "held out one too late",
+            lambda *arguments: _split_and_cut(*arguments, back=-1),
+            "the held-out part starts one token late: token num_train is in neither part",
         ),
         Mistake(
             "held out one too early",
@@ -374,7 +422,7 @@ _HELD_OUT = Exercise(
     where="sections 2.2 and 2.3",
 )
 
-# 2.6  Targets of a padded batch.
+# 2.5  Targets of a padded batch.
 
 _BATCH = torch.tensor([[7, 8, 9, 5], [6, 5, 0, 0], [4, 3, 2, 0]])
 _IS_TOKEN = torch.tensor([[True, True, True, True], [True, True, False, False], [True, True, True, False]])
@@ -384,9 +432,16 @@ def _masked(batch: Tensor, is_token: Tensor) -> Tensor:
     return batch[:, 1:].masked_fill(~is_token[:, 1:], -100)
 
 
+def _mask_in_place(batch: Tensor, is_token: Tensor) -> Tensor:
+    targets = batch[:, 1:]
+    targets[~is_token[:, 1:]] = -100
+    return targets
+
+
 _MASKED = Exercise(
     reference=_masked,
-    cases=[(_BATCH, _IS_TOKEN), (_BATCH.clamp(min=5), _IS_TOKEN)],
+    keeps_arguments=True,
+    cases=[(_BATCH, _IS_TOKEN), (_BATCH.clamp(min=5), _IS_TOKEN), (_BATCH.where(_BATCH != 9, 50256), _IS_TOKEN)],
     mistakes=[
         Mistake(
             "padding judged",
@@ -414,9 +469,67 @@ _MASKED = Exercise(
             "nothing moved: the targets start at the second token, and there is one less than there are tokens",
         ),
         Mistake(
+            "the batch changed",
+            _mask_in_place,
+            "the targets are right, but the inputs are ruined: a slice is a view, so batch itself was changed",
+        ),
+        Mistake(
+            "looked for 50256",
+            lambda batch, is_token: batch[:, 1:].masked_fill(batch[:, 1:] == 50256, -100),
+            "you looked for 50256: other IDs serve as padding too, and only the mask knows",
+        ),
+        Mistake(
             "mask from the IDs",
             lambda batch, is_token: batch[:, 1:].masked_fill(batch[:, 1:] == batch[1, -1], -100),
             "you took every token with the padding's ID for padding: only the mask knows which is which",
+        ),
+    ],
+    where="section 2.8",
+)
+
+# 2.6  The last real token of each text.
+
+_MORE = torch.tensor([[9, 9, 4, 4], [1, 2, 3, 8]])
+_MORE_IS_TOKEN = torch.tensor([[True, False, False, False], [True, True, True, False]])
+
+
+def _last_tokens(batch: Tensor, is_token: Tensor, shift: int = -1) -> Tensor:
+    return batch[torch.arange(len(batch)), is_token.sum(dim=1) + shift]
+
+
+_LAST = Exercise(
+    reference=_last_tokens,
+    cases=[(_BATCH[:3], _IS_TOKEN[:3]), (_MORE, _MORE_IS_TOKEN)],
+    mistakes=[
+        Mistake(
+            "last column",
+            lambda batch, is_token: batch[:, -1],
+            "you took the last column, where short texts have padding",
+        ),
+        Mistake(
+            "first column",
+            lambda batch, is_token: batch[:, 0],
+            "you took the first token, which has seen nothing of its text",
+        ),
+        Mistake(
+            "places, not IDs",
+            lambda batch, is_token: is_token.sum(dim=1) - 1,
+            "those are the places of the last tokens: asked are the IDs that stand there",
+        ),
+        Mistake(
+            "the one before",
+            lambda batch, is_token: _last_tokens(batch, is_token, shift=-2),
+            "you are one place too early: with n tokens the last is at place n − 1",
+        ),
+        Mistake(
+            "number of tokens as place",
+            lambda batch, is_token: _last_tokens(batch, is_token, shift=0),
+            "with n tokens the last is at place n − 1: place n is padding, or outside the batch",
+        ),
+        Mistake(
+            "whole columns",
+            lambda batch, is_token: batch[:, is_token.sum(dim=1) - 1],
+            "batch[:, places] takes all these columns of every row: pair each row with its own place",
         ),
     ],
     where="section 2.8",
@@ -428,8 +541,8 @@ EXERCISES = {
     "2.C": _LOADER,
     "2.1": _TARGET,
     "2.2": _INPUT_COUNTS,
-    "2.3": _STRIDE,
-    "2.4": _NEVER,
-    "2.5": _HELD_OUT,
-    "2.6": _MASKED,
+    "2.3": _NEVER,
+    "2.4": _HELD_OUT,
+    "2.5": _MASKED,
+    "2.6": _LAST,
 }
