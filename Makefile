@@ -9,8 +9,9 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 .PHONY: lab test tamper lint notebooks bench clean
 
+# Served from this folder, not from notebooks/: lessons link to docs/ and README.md.
 lab: $(READY)
-	$(BIN)/jupyter lab $(LAB_ARGS) notebooks/01_text_to_ids.ipynb
+	$(BIN)/jupyter lab --ServerApp.root_dir=. $(LAB_ARGS) notebooks/01_text_to_ids.ipynb
 
 test: $(READY) lint
 	$(PYTEST)
@@ -36,11 +37,20 @@ bench: $(READY)
 
 clean:
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+# Scripts in .venv hold its path. Without pip there, or with another path in it, making .venv failed
+# half-way or the folder was moved or copied: .venv is made anew.
+MAKE_VENV :=
+ifeq ($(shell grep -sF "`pwd -P`/.venv/bin/python" $(BIN)/pip),)
+.PHONY: $(READY)
+MAKE_VENV := $(PYTHON) -m venv --clear .venv
+endif
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
+	$(MAKE_VENV)
+	@echo 'Installing into .venv: a few minutes the first time.'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
 	touch $@
