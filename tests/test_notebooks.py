@@ -1,0 +1,338 @@
+"""The form of a lesson: its anatomy, its words and links, and how it is stored in git."""
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from itertools import pairwise
+from urllib.parse import unquote
+
+import lessons
+import nbformat
+from lessons import FOLD, NOTEBOOKS, ROOT, code_cells, headings, markdown_cells, read, rule, tags, tasks, without_code
+
+FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
+LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
+TAGS = {"nbval-ignore-output", "live-slider", "raises-exception"}
+# What another machine, folder or day would print otherwise.
+UNSTABLE = {
+    "a memory address": r"0x[0-9a-fA-F]{8,}",
+    "an absolute path": r"(?<![\w.:/])/(home|root|tmp|usr|var|Users)/|\b[A-Z]:\\|" + re.escape(str(ROOT)),
+    "a timing": r"\d ?(ms|µs|μs|ns)\b",
+    "a date": r"\b20\d\d-\d\d-\d\d\b",
+}
+
+
+def number(path):
+    return int(path.name[:2])
+
+
+def facts(path):
+    """The rows of the table under the title."""
+    return {row[0].strip("*"): row[1] for row in lessons.table(read(path).cells[0].source) if row[0]}
+
+
+def code_lines(cell):
+    return len([line for line in cell.source.splitlines() if line.strip()])
+
+
+def defined(source):
+    """The names that code defines at its top level."""
+    body = ast.parse(source).body
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    names = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    return names | {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def slug(heading):
+    return heading.lower().replace(" ", "-")
+
+
+def headings_of_file(path):
+    text = lessons.without_fences(path.read_text(encoding="utf-8"))
+    return [heading.strip() for heading in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)]
+
+
+def glossary():
+    return headings_of_file(ROOT / "docs" / "glossary.md")[1:]
+
+
+def bold_terms(path):
+    """The texts in bold outside code, tables and summaries."""
+    text = "\n\n".join(without_code(cell.source) for cell in markdown_cells(read(path)))
+    prose = re.sub(r"^ *\|.*$|<summary>.*?</summary>", "", text, flags=re.MULTILINE)
+    return [" ".join(term.split()) for term in re.findall(r"\*\*(.+?)\*\*", prose, re.DOTALL)]
+
+
+def test_lessons_are_numbered_from_1():
+    assert NOTEBOOKS, "there is no notebook in notebooks/"
+    assert [path.name[:3] for path in NOTEBOOKS] == [f"{i:02d}_" for i in range(1, len(NOTEBOOKS) + 1)]
+
+
+# Anatomy
+
+
+@rule
+def test_starts_with_title_sentence_and_table(path):
+    first = read(path).cells[0]
+    title, sentence = [*(" ".join(block.split()) for block in first.source.split("\n\n")), ""][:2]
+    if not re.match(rf"# {number(path)}\. \S", title):
+        yield first, f"“# {number(path)}. Title” is the first line of the lesson"
+    if not re.fullmatch(r"[^|#<].*[.!?]", sentence) or re.search(r"[.!?] +[A-Z]", sentence):
+        yield first, "one sentence follows the title"
+    if list(facts(path)) != FACTS:
+        yield first, f"the rows of the table are {FACTS}, not {list(facts(path))}"
+
+
+@rule
+def test_headings_are_in_order(path):
+    found = headings(read(path))
+    for (above, _), (level, text) in pairwise(found):
+        if level > above + 1 or level == 1:
+            yield f"heading “{text}”", "it skips a level, or is a second H1"
+    sections = [text for level, text in found if level == 2]
+    if sections[-4:] != LAST_SECTIONS:
+        yield "headings", f"the last four of level 2 are {LAST_SECTIONS}, not {sections[-4:]}"
+    for place, text in enumerate(sections[:-4], 1):
+        if not text.startswith(f"{number(path)}.{place} "):
+            yield f"heading “{text}”", f"“## {number(path)}.{place} …” is expected here"
+
+
+@rule
+def test_set_up_cell_then_route(path):
+    set_up, route = code_cells(read(path))[:2]
+    if code_lines(set_up) > 8:
+        yield set_up, f"the set-up cell has {code_lines(set_up)} lines, at most 8"
+    if found := re.search(r"\b(sys\.path|pip|warnings)\b", set_up.source):
+        yield set_up, f"no {found[0]} in the set-up cell"
+    if "plots.plot_route(" not in route.source:
+        yield route, "the code cell after the set-up shows plots.plot_route(…)"
+
+
+@rule
+def test_predict_prompts_have_folded_answers(path):
+    # The first cell may say what *Predict* is for.
+    prompts = [cell for cell in markdown_cells(read(path))[1:] if re.search(r"(?<!\*)\*Predict\*(?!\*)", cell.source)]
+    if len(prompts) < 3:
+        yield "*Predict*", f"{len(prompts)} prompts, at least 3"
+    for cell in prompts:
+        if "Answer" not in dict(FOLD.findall(cell.source)):
+            yield cell, "no <details><summary>Answer</summary> under *Predict*"
+
+
+@rule
+def test_folded_parts_are_well_formed(path):
+    marks = ("<details>", "</details>", "<summary>", "</summary>\n\n", FOLD)
+    for cell in markdown_cells(read(path)):
+        if len({len(re.findall(mark, cell.source)) for mark in marks}) > 1:
+            yield cell, "the form is <details><summary>…</summary>, blank line, text, </details>"
+
+
+@rule
+def test_tasks_are_numbered_in_their_sections(path):
+    sections = {"Broken-code clinic": ("Case", "ABC", 2, []), "Exercises": ("Exercise", "123456789", 4, [])}
+    inside = None
+    for level, text in headings(read(path)):
+        inside = sections.get(text) if level < 3 else inside
+        if level == 3 and inside:
+            inside[-1].append(text)
+        elif re.match("(Case|Exercise) ", text):
+            yield f"heading “{text}”", "cases are in the clinic, exercises in their section, both of level 3"
+    for name, (kind, labels, least, found) in sections.items():
+        if not least <= len(found) <= len(labels):
+            yield name, f"{len(found)} headings of level 3, not {least} to {len(labels)}"
+        for text, label in zip(found, labels):
+            if not text.startswith(f"{kind} {number(path)}.{label} · "):
+                yield f"heading “{text}”", f"“### {kind} {number(path)}.{label} · …” is expected here"
+
+
+@rule
+def test_tasks_have_stub_check_hints_and_solution(path):
+    for task in tasks(read(path)):
+        place = f"{task.kind} {task.number}"
+        summaries = [summary for summary, _ in task.folds]
+        if [cell.cell_type for cell in task.below] != ["code", "code", "markdown"]:
+            yield place, "below its heading's cell come stub, check and a Markdown cell with folded parts"
+        elif not task.name:
+            yield place, f'the cell under the stub is one line: check("{task.number}", name)'
+        elif summaries != [*(f"Hint {i}" for i in range(1, max(2, len(summaries)))), "Solution"]:
+            yield place, f"its folded parts are Hint 1, …, Solution, not {summaries}"
+        elif len(task.solutions) != 1:
+            yield place, f"its solution has {len(task.solutions)} ```python blocks, not 1"
+        else:
+            for what, source in (("stub", task.below[0].source), ("solution", task.solutions[0])):
+                if task.name not in defined(source):
+                    yield place, f"its {what} does not define {task.name}"
+
+
+@rule
+def test_cells_are_short(path):
+    lengths = [(cell, code_lines(cell)) for cell in code_cells(read(path))]
+    median = statistics.median(length for _, length in lengths)
+    if median > 5:
+        yield "code cells", f"the median has {median} lines, at most 5"
+    long = sum(length > 15 for _, length in lengths)
+    for cell, length in lengths:
+        if length > 40 or (length > 15 and long > len(lengths) / 10):
+            yield cell, f"{length} lines: nine cells in ten have at most 15, all at most 40"
+
+
+# Words and links
+
+
+@rule
+def test_terms_in_bold_are_in_the_glossary_and_among_words_learned(path):
+    text = "\n\n".join(cell.source for cell in markdown_cells(read(path)))
+    links = re.findall(r"\[([^]]+)\]\(\.\./docs/glossary\.md#([^)]+)\)", text.rpartition(f"## {LAST_SECTIONS[-1]}")[2])
+    learned = {(words.lower(), target) for words, target in links}
+    known = {term.lower() for term in glossary()}
+    for term in bold_terms(path):
+        if term.lower() not in known:
+            yield f"**{term}**", "bold is for defined terms, and docs/glossary.md has no such heading"
+        elif (term.lower(), slug(term)) not in learned:
+            yield f"**{term}**", f"words learned lack [{term}](../docs/glossary.md#{slug(term)})"
+
+
+def test_glossary_terms_are_defined_in_a_lesson():
+    terms = {term.lower() for path in NOTEBOOKS for term in bold_terms(path)}
+    missing = [term for term in glossary() if term.lower() not in terms]
+    assert not missing, f"no lesson has these terms of docs/glossary.md in bold: {missing}"
+
+
+@rule
+def test_links_resolve(path):
+    for cell in markdown_cells(read(path)):
+        for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)", without_code(cell.source)):
+            name, _, anchor = unquote(link).partition("#")
+            target = path.parent / name if name else path
+            if not target.exists():
+                yield cell, f"{link}: there is no such file"
+            elif anchor and target.suffix == ".ipynb":
+                if anchor not in [text.replace("`", "").replace(" ", "-") for _, text in headings(read(target))]:
+                    yield cell, f"{link}: there is no such heading"
+            elif anchor and anchor not in map(slug, headings_of_file(target)):
+                yield cell, f"{link}: there is no such heading"
+
+
+@rule
+def test_last_cell_links_the_neighbours(path):
+    last, place = read(path).cells[-1], NOTEBOOKS.index(path)
+    neighbours = [other.name for other in NOTEBOOKS[max(0, place - 1) : place + 2] if other != path]
+    for target in [*neighbours, "../README.md"]:
+        if f"]({target})" not in last.source:
+            yield last, f"no link to {target} in the last cell"
+
+
+def test_readme_table_lists_the_lessons():
+    rows = lessons.table((ROOT / "README.md").read_text(encoding="utf-8"))
+    link = re.compile(r"\[(.+?)\]\((notebooks/.+?)\)")
+    listed = [(match[2], match[1], row) for row in rows if (match := link.search("|".join(row)))]
+    assert [target for target, _, _ in listed] == [f"notebooks/{path.name}" for path in NOTEBOOKS]
+    for path, (_, title, row) in zip(NOTEBOOKS, listed):
+        assert f"{number(path)}. {title}" == headings(read(path))[0][1], f"{path.name} has another title"
+        assert facts(path)["Minutes"] in row, f"{path.name} says {facts(path)['Minutes']} minutes"
+
+
+@rule
+def test_markdown_is_plain(path):
+    for cell in markdown_cells(read(path)):
+        text = without_code(cell.source)
+        for html in re.findall(r"</?(?!details>|summary>)[a-zA-Z][\w-]*(?:\s[^<>]*)?/?>|<!--", text):
+            yield cell, f"{html}: no HTML but details and summary"
+        maths = re.sub(r"\$\$.*?\$\$", "", text.replace(r"\$", ""), flags=re.DOTALL)
+        if any(part.count("$") % 2 for part in maths.split("\n\n")):
+            yield cell, "a $ without its partner"
+        if max(map(len, cell.source.splitlines()), default=0) > 400:
+            yield cell, "a line of more than 400 characters"
+
+
+# In git
+
+
+@rule
+def test_cells_were_run_once_and_in_order(path):
+    for count, cell in enumerate(code_cells(read(path)), 1):
+        counts = {cell.execution_count, *(output.get("execution_count", count) for output in cell.outputs)}
+        # A live slider's output is taken away, and its count with it.
+        if counts != {count} and not ("live-slider" in tags(cell) and counts == {None}):
+            yield cell, f"its counts are {counts}, not {count}: run `make notebooks`"
+
+
+@rule
+def test_errors_are_declared_and_stderr_is_empty(path):
+    for cell in code_cells(read(path)):
+        if any(output.output_type == "error" for output in cell.outputs) != ("raises-exception" in tags(cell)):
+            yield cell, "an error that is not tagged raises-exception, or the tag without an error"
+        if any(output.get("name") == "stderr" for output in cell.outputs):
+            yield cell, "output on stderr"
+
+
+@rule
+def test_no_line_of_code_ends_with_a_semicolon(path):
+    for cell in code_cells(read(path)):
+        if re.search(r";[ \t]*$", cell.source, re.MULTILINE):
+            yield cell, "a line ends with “;”, which hides no output from nbval"
+
+
+@rule
+def test_tags_are_known_and_few_outputs_escape_comparison(path):
+    others = [cell for cell in code_cells(read(path)) if {"nbval-ignore-output", "live-slider"} & {*tags(cell)}]
+    sliders = [cell for cell in others if "live-slider" in tags(cell)]
+    for cell in read(path).cells:
+        if unknown := {*tags(cell)} - TAGS:
+            yield cell, f"unknown tags {unknown}"
+        if cell.cell_type == "code" and "NBVAL_" in cell.source:
+            yield cell, "a comment that steers nbval: use a tag"
+    for cell in sliders:
+        others.remove(cell)
+        if "nbval-ignore-output" not in tags(cell) or cell.outputs:
+            yield cell, "a live slider is tagged nbval-ignore-output too, and stores no output"
+    for cell in others[1:] + sliders[2:]:
+        yield cell, "at most 1 cell besides at most 2 live sliders is not compared"
+
+
+@rule
+def test_stored_form(path):
+    nb, content = read(path), path.read_text(encoding="utf-8")
+    ids = [cell.get("id") for cell in nb.cells]
+    kept = {
+        "it has 1 MB or more": path.stat().st_size < 1_000_000,
+        "its kernel is not named python3": nb.metadata.kernelspec.name == "python3",
+        "it holds widget state": "application/vnd.jupyter.widget" not in content and "widgets" not in nb.metadata,
+        "cell ids are missing or doubled": None not in ids and len(set(ids)) == len(ids),
+        "it holds times": not any("execution" in cell.metadata for cell in nb.cells),
+        "it is not written as nbformat writes": content == nbformat.writes(nb, nbformat.NO_CONVERT) + "\n",
+    }
+    yield from (("the file", f"{problem}: run `make notebooks`") for problem in kept if not kept[problem])
+
+
+def test_notebooks_are_stripped_as_the_makefile_does():
+    flags = re.search(r"nbstripout (.+) \$\(NOTEBOOKS\)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1]
+    command = [sys.executable, "-m", "nbstripout", "--verify", *flags.split(), *map(str, NOTEBOOKS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"run `make notebooks`: {done.stdout}{done.stderr}"
+
+
+@rule
+def test_pictures_have_words(path):
+    for cell in code_cells(read(path)):
+        if found := re.search(r"pyplot|\bplt\b|%matplotlib|(?<!\bplots)\.show\(", cell.source):
+            yield cell, f"{found[0]}: figures are shown through plots.show"
+        for output in cell.outputs:
+            kinds = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
+            words = output.get("data", {}).get("text/plain", "")
+            alt = output.get("metadata", {}).get("image/png", {}).get("alt")
+            if kinds and not (kinds == ["image/png"] and words.strip() and "Figure size" not in words and words == alt):
+                yield cell, "a picture is image/png with an alt text, which is its text/plain too"
+
+
+@rule
+def test_outputs_are_the_same_everywhere(path):
+    for cell in code_cells(read(path)):
+        for output in cell.outputs:
+            words = [text for kind, text in output.get("data", {}).items() if not kind.startswith("image/")]
+            words += [output.get("text"), output.get("evalue"), *output.get("traceback", [])]
+            for name, pattern in UNSTABLE.items():
+                if found := re.search(pattern, "\n".join(map(str, words))):
+                    yield cell, f"{name} in its output: {found[0]}"
