@@ -1,5 +1,6 @@
 """When two answers are the same, and how to say in one line where they differ."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,10 @@ def hint(got: Any, expected: Any) -> tuple[str, str]:
         return "wrong value", f"your answer is {shown(got)}, which is not it"
     wrong = [(str(place), shown(g)) for place, (g, e) in enumerate(zip(got, expected)) if not same(g, e)]
     places, values = zip(*wrong)
-    return "wrong value", f"not right yet: {', '.join(values)} at place {', '.join(places)} (counted from 0)"
+    return (
+        "wrong value",
+        f"not right yet: {_cut(', '.join(values))} at place {_cut(', '.join(places))} (counted from 0)",
+    )
 
 
 def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
@@ -65,7 +69,24 @@ def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
         if len(expected) > 16 or any(isinstance(item, (list, tuple, Tensor)) for item in expected):
             place = next(place for place, (g, e) in enumerate(zip(got, expected)) if not same(g, e))
             return difference(f"item {place} of {subject}", got[place], expected[place])
+    if isinstance(got, Mapping):
+        return _difference_of_mappings(subject, got, expected)
+    if isinstance(got, str) and max(len(got), len(expected)) > 80:
+        place = len(os.path.commonprefix([got, expected]))
+        ends = (repr(text[place : place + 20]) for text in (got, expected))
+        return "wrong value", f"{subject} goes on with {next(ends)} at place {place}, not with {next(ends)}"
     return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
+
+
+def _difference_of_mappings(subject: str, got: Mapping, expected: Mapping) -> tuple[str, str]:
+    for key in expected:
+        if key not in got:
+            return "wrong value", f"{subject} has no key {shown(key)}"
+    for key in got:
+        if key not in expected:
+            return "wrong value", f"{subject} has a key {shown(key)} too many"
+    key = next(key for key in expected if not same(got[key], expected[key]))
+    return difference(f"the value of {shown(key)} in {subject}", got[key], expected[key])
 
 
 def _difference_of_tensors(subject: str, got: Tensor, expected: Tensor) -> tuple[str, str]:
@@ -77,9 +98,10 @@ def _difference_of_tensors(subject: str, got: Tensor, expected: Tensor) -> tuple
         return "wrong dtype", f"{subject} holds {got.dtype}, not {expected.dtype}"
     if got.numel() <= 8:
         return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
-    place = (~torch.isclose(got, expected, atol=1e-5, equal_nan=True)).nonzero()[0].tolist()
-    values = got[tuple(place)].item(), expected[tuple(place)].item()
-    return "wrong value", f"{subject} has {values[0]:.6g} at {place}, not {values[1]:.6g}"
+    exact = not (got.is_floating_point() or got.is_complex())
+    agree = got == expected if exact else torch.isclose(got, expected, atol=1e-5, equal_nan=True)
+    place = tuple((~agree).nonzero()[0].tolist())
+    return "wrong value", f"{subject} has {shown(got[place])} at {list(place)}, not {shown(expected[place])}"
 
 
 def shown(value: Any) -> str:
@@ -107,12 +129,17 @@ def _text(value: Any) -> str:
     if isinstance(value, Tensor):
         if value.numel() > 16 or value.layout != torch.strided:
             return f"a tensor of shape {tuple(value.shape)}"
-        if value.is_floating_point():
-            return str(np.round(value.detach().double().cpu().numpy(), 4).tolist())
-        return str(value.tolist())
+        return _numbers(value.tolist())
     if callable(value):
         return f"the function {getattr(value, '__name__', type(value).__name__)}"
     return repr(value)
+
+
+def _numbers(value: Any) -> str:
+    """Return (lists of) numbers with six digits that count: what the comparison can tell apart."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_numbers, value))}]"
+    return str(float(f"{value:.6g}")) if isinstance(value, float) else str(value)
 
 
 def _article(value: Any) -> str:

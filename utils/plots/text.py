@@ -9,6 +9,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
 from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, PAPER, TOKEN_FILLS, bare_figure, new_figure
+from utils.tokenizer import as_integer
 
 # A text may hold dollar signs: they are no formula.
 _CENTRED = {"ha": "center", "va": "center", "parse_math": False}
@@ -74,7 +75,7 @@ def _label(piece: str) -> str:
 
 def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
     """Return a bar for each whole number, as high as its share of the values, in percent."""
-    counts = Counter(map(int, values))
+    counts = Counter(as_integer("values", value) for value in values)
     total = counts.total()
     if not total:
         raise ValueError("values is empty: there is nothing to count")
