@@ -1,6 +1,5 @@
 """When two answers are the same, and how to say in one line where they differ."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +71,7 @@ def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
     if isinstance(got, Mapping):
         return _difference_of_mappings(subject, got, expected)
     if isinstance(got, str) and max(len(got), len(expected)) > 80:
-        place = len(os.path.commonprefix([got, expected]))
+        place = next((place for place, (g, e) in enumerate(zip(got, expected)) if g != e), min(len(got), len(expected)))
         ends = (repr(text[place : place + 20]) for text in (got, expected))
         return "wrong value", f"{subject} goes on with {next(ends)} at place {place}, not with {next(ends)}"
     return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
