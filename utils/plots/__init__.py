@@ -2,6 +2,14 @@
 
 from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, shape_ledger, show
 from utils.plots.text import ROUTE, plot_counts, plot_merges, plot_route, plot_tokens, plot_windows
+from utils.plots.vectors import (
+    plot_attention,
+    plot_bars,
+    plot_lines,
+    plot_matrices,
+    plot_plane,
+    plot_weighted_sum,
+)
 
 __all__ = [
     "AXIS_COLOURS",
@@ -9,10 +17,16 @@ __all__ = [
     "PAPER",
     "ROUTE",
     "TOKEN_FILLS",
+    "plot_attention",
+    "plot_bars",
     "plot_counts",
+    "plot_lines",
+    "plot_matrices",
     "plot_merges",
+    "plot_plane",
     "plot_route",
     "plot_tokens",
+    "plot_weighted_sum",
     "plot_windows",
     "shape_ledger",
     "show",

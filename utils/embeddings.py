@@ -1,0 +1,61 @@
+"""Token IDs to vectors: what a token is, plus where it stands."""
+
+import torch
+from torch import Tensor, nn
+
+from utils.tokenizer import as_integer
+
+
+class TokenAndPositionEmbedding(nn.Module):
+    """The sum of a learned vector for each token and one for each position, as GPT-2's input (Radford et al. 2019).
+
+    Args:
+        vocab_size: how many tokens there are.
+        emb_dim: length of each vector.
+        context_length: how many positions there are.
+        dropout: share of the sum's entries that training sets to zero.
+
+    >>> embedding = TokenAndPositionEmbedding(vocab_size=50_257, emb_dim=8, context_length=16)
+    >>> embedding(torch.tensor([[6109, 3626, 6100, 345], [6109, 1110, 6622, 257]])).shape
+    torch.Size([2, 4, 8])
+    """
+
+    def __init__(self, vocab_size: int, emb_dim: int, context_length: int, dropout: float = 0.0):
+        super().__init__()
+        self.token_embedding = nn.Embedding(
+            as_integer("vocab_size", vocab_size, at_least=1), as_integer("emb_dim", emb_dim, at_least=1)
+        )
+        self.position_embedding = nn.Embedding(as_integer("context_length", context_length, at_least=1), emb_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        """Return the vectors of the tokens at their positions.
+
+        Args:
+            input_ids: (…, num_tokens) integers in 0..vocab_size − 1, num_tokens ≤ context_length.
+
+        Returns:
+            (…, num_tokens, emb_dim).
+
+        Raises:
+            TypeError: `input_ids` holds no integers.
+            ValueError: no tokens, more tokens than context_length, or an ID outside the
+                vocabulary (named, with its place).
+        """
+        if input_ids.dtype not in (torch.int64, torch.int32):
+            raise TypeError(f"input_ids must be int64 or int32, not {input_ids.dtype}")
+        num_tokens = input_ids.shape[-1] if input_ids.dim() else 0
+        context_length = self.position_embedding.num_embeddings
+        if not 1 <= num_tokens <= context_length:
+            raise ValueError(f"input_ids has {num_tokens} tokens: 1 to {context_length} (context_length) are allowed")
+        try:
+            tokens = self.token_embedding(input_ids)  # (…, num_tokens) -> (…, num_tokens, emb_dim)
+        except IndexError:  # looked for only when the look-up fails: a check each time would cost each time
+            raise ValueError(self._wrong_id(input_ids)) from None
+        positions = self.position_embedding.weight[:num_tokens]  # (num_tokens, emb_dim)
+        return self.dropout(tokens + positions)
+
+    def _wrong_id(self, input_ids: Tensor) -> str:
+        vocab_size = self.token_embedding.num_embeddings
+        place = ((input_ids < 0) | (input_ids >= vocab_size)).nonzero()[0].tolist()
+        return f"input_ids{place} is {input_ids[tuple(place)].item()}: IDs are 0..{vocab_size - 1} (vocab_size)"

@@ -1,0 +1,178 @@
+"""Figures of vectors: points and arrows in a plane, a weighted sum, matrices, attention maps, sweeps."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, new_figure
+
+# Line styles and markers differ as well as colours, so that no line depends on colour alone.
+_COLOURS = (AXIS_COLOURS["num_tokens"], AXIS_COLOURS["batch_size"], AXIS_COLOURS["emb_dim"], AXIS_COLOURS["num_heads"])
+_STYLES = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "D")
+
+
+def plot_plane(
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    arrows: bool = False,
+    reach: float | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+) -> Figure:
+    """Return maps of named points, side by side on one scale; points that lie together share a label.
+
+    Args:
+        panels: title -> name -> (x, y).
+        arrows: draw each point as an arrow from the origin.
+        reach: the axes run from −reach to reach; by default as far as the points.
+        xlabel, ylabel: what the two directions are.
+    """
+    reach = reach or 1.15 * max(abs(c) for points in panels.values() for point in points.values() for c in point)
+    fig = new_figure(4.4 * len(panels), 4.2)
+    for ax, (title, points) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+        for x, y in points.values():
+            if arrows:
+                _arrow(ax, (0, 0), (x, y), AXIS_COLOURS["emb_dim"])
+            else:
+                ax.plot(x, y, "o", color=AXIS_COLOURS["emb_dim"], ms=6)
+        for label, point in _labels(points, near=0.05 * reach):
+            ax.annotate(label, point, (5, 5), textcoords="offset points", color=INK, size=10, parse_math=False)
+        _square(ax, (-reach, reach), (-reach, reach))
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        ax.set_title(title, size=10, color=INK)
+    return fig
+
+
+def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tuple[str, Sequence[float]]]:
+    """Yield a label and its place for each group of points that lie near each other."""
+    groups: list[list[str]] = []
+    for name, point in points.items():
+        group = next((g for g in groups if math.dist(points[g[0]], point) < near), None)
+        groups.append([name]) if group is None else group.append(name)
+    for names in groups:
+        label = ", ".join(names) if len(names) <= 3 else f"{len(names)} of them"
+        yield label.replace(" ", "␣") if len(names) == 1 else label, points[names[0]]
+
+
+def plot_weighted_sum(
+    parts: Mapping[str, Sequence[float]], start: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
+) -> Figure:
+    """Return the parts of a weighted sum as arrows laid end to end, with the sum and what it started from.
+
+    Args:
+        parts: name -> (x, y), each vector already times its weight.
+        start: name -> (x, y) of vectors to compare the sum with, drawn dashed.
+        xlabel, ylabel: what the two directions are.
+    """
+    fig = new_figure(5.2, 4.6)
+    ax = fig.add_subplot()
+    x = y = 0.0
+    for place, (name, (dx, dy)) in enumerate(parts.items()):
+        _arrow(ax, (x, y), (x + dx, y + dy), _COLOURS[place % len(_COLOURS)])
+        ax.annotate(name, (x + dx / 2, y + dy / 2), (8, -3), textcoords="offset points", color=INK, size=10)
+        x, y = x + dx, y + dy
+    _arrow(ax, (0, 0), (x, y), INK)
+    ax.annotate("context vector", (x, y), (-6, 6), textcoords="offset points", ha="right", color=INK, size=10)
+    for name, (dx, dy) in start.items():
+        _arrow(ax, (0, 0), (dx, dy), MUTED, style="--")
+        ax.annotate(f"{name} alone", (dx, dy), (6, 0), textcoords="offset points", color=MUTED, size=10)
+    top = max(y, *(point[1] for point in start.values())) * 1.15
+    right = max(x, *(point[0] for point in start.values())) * 1.5
+    _square(ax, (min(0.0, x) - 0.1, max(right, top)), (-0.1, top))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return fig
+
+
+def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
+    """Return matrices as maps side by side, each on its own scale: light is small, dark is large."""
+    fig = new_figure(4.0 * len(panels), 3.9)
+    for ax, (title, matrix) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+        ax.imshow(matrix.tolist(), cmap="Blues")
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        ax.set_title(title, size=10, color=INK)
+    return fig
+
+
+def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str]) -> Figure:
+    """Return attention maps side by side: a row a query, a column a key, colours always from 0 to 1.
+
+    Args:
+        panels: title -> attention weights, (num_tokens, num_tokens).
+        queries, keys: a name for each row and each column.
+    """
+    side = 0.5 * max(len(queries), len(keys)) + 1.4
+    abreast = len(panels) * side <= 10  # inches; wider maps stand one above the other
+    rows, columns = (1, len(panels)) if abreast else (len(panels), 1)
+    fig = new_figure(side * columns, side * rows)
+    for ax, (title, weights) in zip(fig.subplots(rows, columns, squeeze=False).flat, panels.items()):
+        ax.imshow(weights.tolist(), cmap="Blues", vmin=0, vmax=1)
+        for i, row in enumerate(weights.tolist()):
+            for j, weight in enumerate(row):
+                ink = "white" if weight > 0.55 else INK
+                ax.text(j, i, f"{weight:.2f}".lstrip("0"), ha="center", va="center", size=8, color=ink)
+        ax.set_xticks(range(len(keys)), keys, rotation=45, ha="right", size=9, parse_math=False)
+        ax.set_yticks(range(len(queries)), queries, size=9, parse_math=False)
+        ax.tick_params(length=0, colors=AXIS_COLOURS["num_tokens"])
+        ax.set(xlabel="key", ylabel="query")
+        ax.set_title(title, size=10, color=INK)
+    return fig
+
+
+def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
+    """Return bar charts side by side on one scale from 0 to 1, a bar for each name."""
+    fig = new_figure(max(3.4, 0.3 * len(names)) * len(panels), 2.8)
+    for ax, (title, values) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+        ax.bar(range(len(names)), [float(value) for value in values], color=AXIS_COLOURS["num_tokens"])
+        ax.set_xticks(range(len(names)), names, size=9, parse_math=False)
+        ax.set(ylim=(0, 1), ylabel=ylabel)
+        ax.set_title(title, size=10, color=INK)
+        ax.spines[["top", "right"]].set_visible(False)
+    return fig
+
+
+def plot_lines(
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    x: Sequence[float],
+    xlabel: str,
+    log_x: bool = False,
+    log_y: Sequence[str] = (),
+) -> Figure:
+    """Return line charts side by side, with one horizontal axis.
+
+    Args:
+        panels: title -> name of a line -> its values, one for each of `x`.
+        x: the places of the values.
+        xlabel: what `x` is.
+        log_x: whether the horizontal axis counts doublings.
+        log_y: titles of the panels whose vertical axis counts powers of ten.
+    """
+    fig = new_figure(3.6 * len(panels), 3.2)
+    for ax, (title, lines) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+        for place, (name, values) in enumerate(lines.items()):
+            style = {"ls": _STYLES[place % 4], "marker": _MARKERS[place % 4], "color": _COLOURS[place % 4]}
+            ax.plot(x, [float(value) for value in values], ms=4, label=name, **style)
+        if log_x:
+            ax.set_xscale("log", base=2)
+        if title in log_y:
+            ax.set_yscale("log")
+        ax.set_title(title, size=10, color=INK)
+        ax.set_xlabel(xlabel)
+        ax.legend(frameon=False, fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+    return fig
+
+
+def _arrow(ax: Axes, tail: Sequence[float], head: Sequence[float], colour: str, style: str = "-") -> None:
+    shape = {"arrowstyle": "->", "color": colour, "lw": 2, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", head, tail, arrowprops=shape)
+
+
+def _square(ax: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Set the limits, with one unit as long on both axes and the origin marked."""
+    ax.set(xlim=x, ylim=y, aspect="equal")
+    ax.axhline(0, color=MUTED, lw=0.6, zorder=0)
+    ax.axvline(0, color=MUTED, lw=0.6, zorder=0)
+    ax.spines[["top", "right"]].set_visible(False)
