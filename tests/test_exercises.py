@@ -49,7 +49,7 @@ NONSENSE = {
     "a function of nothing": lambda: 0,
     "a function that gives None": lambda *_, **__: None,
     "a function that gives a tensor": lambda *_, **__: torch.zeros(2, 2),
-    "a class": type("Answer", (), {}),
+    "a class": type("Answer", (), {"answer": lambda self: 42}),
     "a module's class": torch.nn.Linear,
     "a generator function": generates,
 }

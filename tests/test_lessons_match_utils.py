@@ -72,6 +72,25 @@ def loaders(lesson, ours):
                 assert same(list(map(tuple, a)), list(map(tuple, b))), f"epoch {epoch} differs with {options}"
 
 
+def modules(*arguments, inputs):
+    """Make a module of each kind, copy the weights of ours into the lesson's, and compare what comes out."""
+
+    def compare(lesson, ours):
+        for args in arguments:
+            a, b = lesson(*args), ours(*args)
+            a.load_state_dict(b.state_dict())
+            for x in inputs(args):
+                assert torch.equal(a(x), b(x)), f"{args} with {tuple(x.shape)}"
+                if hasattr(b, "attention_weights"):
+                    assert torch.equal(a.attention_weights(x), b.attention_weights(x))
+
+    return compare
+
+
+def vectors(arguments):
+    return [torch.randn(5, arguments[0]), torch.randn(2, 3, arguments[0]), torch.randn(4, 1, arguments[0])]
+
+
 COMPARE = {
     "text_to_ids": on(*TEXTS, *((text, True) for text in TEXTS)),
     "ids_to_text": on(*IDS, *map(torch.tensor, IDS)),
@@ -81,6 +100,11 @@ COMPARE = {
     "bpe_merge_steps": on(*WORDS),
     "TokenWindows": windows,
     "make_loader": loaders,
+    "TokenAndPositionEmbedding": modules(
+        (50, 8, 6), (7, 3, 4), inputs=lambda _: [torch.tensor([[1, 2, 3], [3, 3, 0]]), torch.tensor([6, 5, 0, 1])]
+    ),
+    "simple_attention": on(*vectors((3,))),
+    "SelfAttention": modules((3, 2), (8, 8), (4, 6, True), inputs=vectors),
 }
 
 

@@ -44,7 +44,9 @@ def test_runs_with_every_socket_refused_and_an_empty_temporary_folder(path, tmp_
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(tmp_path))
     # Matplotlib gets the cache that this process has made: where the home folder is read-only,
     # it would make one in the temporary folder, and say so on stderr.
-    env = {**os.environ, **folders, "MPLCONFIGDIR": matplotlib.get_cachedir(), "PYTHONUTF8": "1"}
+    # torch makes an empty folder for compiled code when an optimizer is imported: not here either.
+    caches = {"MPLCONFIGDIR": matplotlib.get_cachedir(), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path.parent / "inductor")}
+    env = {**os.environ, **folders, **caches, "PYTHONUTF8": "1"}
     done = subprocess.run(
         [sys.executable, "-c", RUNNER],
         input=json.dumps(cells),

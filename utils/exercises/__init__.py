@@ -168,7 +168,8 @@ def _untouched(outcome: Any, depth: int = 3) -> bool:
 def _is_empty(answer: Any, exercise: Exercise) -> bool:
     """Whether the answer is a function with nothing but `...` in it, or a class of such functions."""
     if isinstance(answer, type) and isinstance(exercise.reference, type):
-        return all(_is_empty(item, exercise) for item in vars(answer).values() if callable(item))
+        methods = [item for item in vars(answer).values() if callable(item)]
+        return all(_is_empty(method, exercise) for method in methods) if methods else answer.__bases__ == (object,)
     code = getattr(answer, "__code__", None)
     if code is None or code.co_name == "<lambda>":
         return False

@@ -1,0 +1,293 @@
+"""The exercises of lesson 3, embeddings."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from utils.exercises import Exercise, Mistake
+
+_TABLE = torch.tensor(
+    [[2.0, 0.1, 0.0], [1.2, 0.8, 2.0], [0.2, 4.0, 8.0], [4.0, 0.5, 0.4], [-1.0, 0.3, 0.2], [0.6, 0.6, 0.5]]
+)
+
+# 3.A  Positions run along the token axis.
+
+_VECTORS = torch.arange(24.0).reshape(2, 3, 4)
+_SQUARE = torch.arange(36.0).reshape(3, 3, 4)
+_POSITIONS = 100 * torch.arange(1.0, 21.0).reshape(5, 4)
+
+_ADD = Exercise(
+    reference=lambda vectors, table: vectors + table[: vectors.shape[1]],
+    cases=[(_VECTORS, _POSITIONS), (_SQUARE, _POSITIONS), (_VECTORS[:, :1], _POSITIONS)],
+    mistakes=[
+        Mistake(
+            "along the batch",
+            lambda vectors, table: vectors + table[: vectors.shape[0], None],
+            "every token of a text gets the same position, and each text another: the positions run along the batch",
+        ),
+        Mistake(
+            "one position for all",
+            lambda vectors, table: vectors + table[0],
+            "every token gets position 0: place t needs row t",
+        ),
+        Mistake(
+            "counted from 1",
+            lambda vectors, table: vectors + table[1 : vectors.shape[1] + 1],
+            "the first token got row 1 of the positions: counting starts at 0",
+        ),
+        Mistake(
+            "counted from the end",
+            lambda vectors, table: vectors + table[-vectors.shape[1] :],
+            "the text got the last rows of the table: it starts at position 0, however short it is",
+        ),
+        Mistake(
+            "side by side",
+            lambda vectors, table: torch.cat([vectors, table[: vectors.shape[1]].expand_as(vectors)], dim=-1),
+            "the vectors stand side by side, twice as long: positions are added here",
+        ),
+    ],
+    where="section 3.6",
+)
+
+# 3.B  An ID that the table does not have is an error.
+
+
+def _look_up(ids: Tensor, table: Tensor) -> Tensor:
+    if ids.min() < 0 or ids.max() >= len(table):
+        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
+    return table[ids]
+
+
+def _upper_only(ids: Tensor, table: Tensor) -> Tensor:
+    if ids.max() >= len(table):
+        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
+    return table[ids]
+
+
+_LOOK_UP = Exercise(
+    reference=_look_up,
+    cases=[
+        (torch.tensor([0, 5, 2]), _TABLE),
+        (torch.tensor([1, 99]), _TABLE),
+        (torch.tensor([3, -1]), _TABLE),
+        (torch.tensor([6]), _TABLE),
+    ],
+    mistakes=[
+        Mistake(
+            "clamped",
+            lambda ids, table: table[ids.clamp(min=0, max=len(table) - 1)],
+            "ID 99 comes out as the table's last row, without a word: the error is hidden, not mended",
+        ),
+        Mistake(
+            "torch's own error",
+            lambda ids, table: table[ids],
+            "a large ID stops with torch's IndexError, and −1 gives the last row: check both ends and raise ValueError",
+        ),
+        Mistake(
+            "wrapped round",
+            lambda ids, table: table[ids % len(table)],
+            "IDs run round: 99 fetches some other token's row",
+        ),
+        Mistake(
+            "left out",
+            lambda ids, table: table[ids[(ids >= 0) & (ids < len(table))]],
+            "bad IDs are left out, so there are fewer rows than tokens and nobody knows",
+        ),
+        Mistake(
+            "upper end only",
+            _upper_only,
+            "ID −1 still gives the last row: Python counts it from the end, so check below 0 as well",
+        ),
+    ],
+    where="section 3.6",
+)
+
+# 3.1  Cosine.
+
+_COSINE = Exercise(
+    reference=lambda a, b: a @ b / (a.norm() * b.norm()),
+    cases=[(_TABLE[0], _TABLE[1]), (_TABLE[1], _TABLE[2]), (10 * _TABLE[4], _TABLE[2])],
+    mistakes=[
+        Mistake(
+            "dot product",
+            lambda a, b: a @ b,
+            "that is the dot product: long vectors make it large, so divide both norms out",
+        ),
+        Mistake(
+            "not summed",
+            lambda a, b: a * b / (a.norm() * b.norm()),
+            "the products are not added up: * works entry by entry, @ is the dot product",
+        ),
+        Mistake(
+            "norms added",
+            lambda a, b: a @ b / (a.norm() + b.norm()),
+            "the norms are added: divide by their product",
+        ),
+        Mistake(
+            "one norm",
+            lambda a, b: a @ b / a.norm(),
+            "only the first vector's norm is divided out: the second one's length still counts",
+        ),
+        Mistake(
+            "root forgotten",
+            lambda a, b: a @ b / ((a @ a) * (b @ b)),
+            "you divide by the squared norms: the norm is the root of a @ a",
+        ),
+    ],
+    where="section 3.1",
+)
+
+# 3.2  Look up by a matrix product.
+
+
+def _one_hot(ids: Tensor, table: Tensor) -> Tensor:
+    return F.one_hot(ids, num_classes=len(table)).to(table.dtype)
+
+
+_MATMUL = Exercise(
+    reference=lambda ids, table: _one_hot(ids, table) @ table,
+    cases=[(torch.tensor([2, 5, 2]), _TABLE), (torch.tensor([0, 1]), _TABLE), (torch.tensor([4]), _TABLE.double())],
+    mistakes=[
+        Mistake(
+            "whole numbers",
+            lambda ids, table: F.one_hot(ids, num_classes=len(table)) @ table,
+            "one_hot gives whole numbers and the table has decimals: turn one into the other's kind first",
+        ),
+        Mistake(
+            "classes guessed",
+            lambda ids, table: F.one_hot(ids).to(table.dtype) @ table,
+            "without num_classes, one_hot is only as wide as the largest ID at hand: it must be vocab_size wide",
+        ),
+        Mistake(
+            "rows added up",
+            lambda ids, table: _one_hot(ids, table).sum(dim=0) @ table,
+            "the one-hot rows are added up before the product: one vector is left, where each token needs its own",
+        ),
+        Mistake(
+            "IDs as quantities",
+            lambda ids, table: ids[:, None] * table[0],
+            "the IDs are multiplied as if they were quantities: they are labels",
+        ),
+        Mistake(
+            "float32 always",
+            lambda ids, table: F.one_hot(ids, num_classes=len(table)).float() @ table,
+            "a float64 table stops it: take the table's own kind, table.dtype, rather than float32",
+        ),
+    ],
+    where="section 3.2",
+)
+
+# 3.3  Parameters of both tables.
+
+_PARAMETERS = Exercise(
+    reference=lambda vocab_size, context_length, emb_dim: (vocab_size + context_length) * emb_dim,
+    cases=[(50_257, 1_024, 768), (100, 16, 8), (7, 1, 3)],
+    mistakes=[
+        Mistake(
+            "positions forgotten",
+            lambda vocab_size, context_length, emb_dim: vocab_size * emb_dim,
+            "that is the table of tokens alone: positions have one too",
+        ),
+        Mistake(
+            "one table of pairs",
+            lambda vocab_size, context_length, emb_dim: vocab_size * context_length * emb_dim,
+            "that would be a row for each token at each position: the two tables are separate, and added",
+        ),
+        Mistake(
+            "numbers for positions",
+            lambda vocab_size, context_length, emb_dim: vocab_size * emb_dim + context_length,
+            "a position is a whole row of emb_dim entries, not a single number",
+        ),
+        Mistake(
+            "biases added",
+            lambda vocab_size, context_length, emb_dim: (vocab_size + context_length) * emb_dim + 2 * emb_dim,
+            "you added a bias for each table: a table of embeddings has none",
+        ),
+    ],
+    where="section 3.2",
+)
+
+# 3.4  What a swap of two tokens leaves as it was.
+
+_SWAP = Exercise(
+    reference=[True, False, True, True],
+    mistakes=[
+        Mistake(
+            "the sum tells the order",
+            [True, False, True, False],
+            "all right but (d): the sum of tokens plus the sum of positions does not know who stood where",
+        ),
+        Mistake(
+            "all rows change",
+            [True, False, False, True],
+            "all right but (c): a row is its own token plus its own position, and neither changed there",
+        ),
+        Mistake(
+            "order never shows",
+            [True, True, True, True],
+            "all right but (b): another token stands at that place now, so the row is another",
+        ),
+        Mistake(
+            "everything changes",
+            [False, False, False, False],
+            "you say that all change: the sum (a) is over the same tokens, and other places keep their rows",
+        ),
+    ],
+    where="section 3.5",
+)
+
+# 3.5  Nearest rows by cosine.
+
+
+def _cosines(index: int, table: Tensor) -> Tensor:
+    rows = F.normalize(table, dim=1)
+    return rows @ rows[index]
+
+
+def _top(scores: Tensor, index: int, k: int, itself: bool = False) -> list[int]:
+    order = scores.argsort(descending=True).tolist()
+    return [row for row in order if itself or row != index][:k]
+
+
+_NEAREST = Exercise(
+    reference=lambda index, table, k: _top(_cosines(index, table), index, k),
+    cases=[(0, _TABLE, 3), (1, _TABLE, 2), (2, _TABLE, 3), (5, _TABLE, 1)],
+    mistakes=[
+        Mistake(
+            "itself included",
+            lambda index, table, k: _top(_cosines(index, table), index, k, itself=True),
+            "the word itself is in the list: of course it is the nearest, so leave it out",
+        ),
+        Mistake(
+            "dot product",
+            lambda index, table, k: _top(table @ table[index], index, k),
+            "you went by the dot product: long vectors win, whatever their direction",
+        ),
+        Mistake(
+            "distance",
+            lambda index, table, k: _top(-(table - table[index]).norm(dim=1), index, k),
+            "you went by the distance between the points: asked is the direction, that is, the cosine",
+        ),
+        Mistake(
+            "farthest",
+            lambda index, table, k: _top(-_cosines(index, table), index, k),
+            "those are the farthest: the largest cosine is the nearest",
+        ),
+        Mistake(
+            "order reversed",
+            lambda index, table, k: _top(_cosines(index, table), index, k)[::-1],
+            "the right words, but the nearest comes last: it should come first",
+        ),
+    ],
+    where="sections 3.1 and 3.4",
+)
+
+EXERCISES = {
+    "3.A": _ADD,
+    "3.B": _LOOK_UP,
+    "3.1": _COSINE,
+    "3.2": _MATMUL,
+    "3.3": _PARAMETERS,
+    "3.4": _SWAP,
+    "3.5": _NEAREST,
+}

@@ -1,0 +1,363 @@
+"""The exercises of lesson 4, simple attention."""
+
+import torch
+from torch import Tensor
+
+from utils.attention import simple_attention
+from utils.exercises import Exercise, Mistake
+
+_INPUTS = torch.tensor(
+    [
+        [0.43, 0.15, 0.89],
+        [0.55, 0.87, 0.66],
+        [0.57, 0.85, 0.64],
+        [0.22, 0.58, 0.33],
+        [0.77, 0.25, 0.10],
+        [0.05, 0.80, 0.55],
+    ]
+)
+_LONG = _INPUTS[:4] * torch.tensor([[1.0], [4.0], [0.5], [9.0]])
+_SCORES = torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]])
+
+# 4.A  Rows sum to 1.
+
+_ROWS = Exercise(
+    reference=lambda scores: torch.softmax(scores, dim=-1),
+    cases=[(_SCORES,), (_SCORES[:2],), (torch.stack([_SCORES, 3 * _SCORES.T]),)],
+    mistakes=[
+        Mistake(
+            "columns sum to 1",
+            lambda scores: torch.softmax(scores, dim=0),
+            "the sums that are 1 are those of the columns; a query's weights, in a row, add up to something else",
+        ),
+        Mistake(
+            "axis 1",
+            lambda scores: torch.softmax(scores, dim=1),
+            "a single square is right, but in a batch dim=1 is no longer the last axis: count from the end, dim=-1",
+        ),
+        Mistake(
+            "all sum to 1",
+            lambda scores: torch.softmax(scores.flatten(), dim=0).reshape(scores.shape),
+            "all entries together add up to 1: each query needs a 1 of its own",
+        ),
+        Mistake(
+            "divided by the sum",
+            lambda scores: scores / scores.sum(dim=-1, keepdim=True),
+            "the scores are only divided by their sum: negative scores give negative shares",
+        ),
+    ],
+    where="section 4.5",
+)
+
+# 4.B  The loop that overwrites its own input.
+
+
+def _contexts(inputs: Tensor) -> Tensor:
+    return simple_attention(inputs)[0]
+
+
+def _overwritten(inputs: Tensor) -> Tensor:
+    inputs = inputs.clone()
+    for i in range(len(inputs)):
+        inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
+    return inputs
+
+
+def _overwritten_in_place(inputs: Tensor) -> Tensor:
+    for i in range(len(inputs)):
+        inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
+    return inputs
+
+
+_LOOP = Exercise(
+    reference=_contexts,
+    keeps_arguments=True,
+    cases=[(_INPUTS,), (_LONG,)],
+    mistakes=[
+        Mistake(
+            "input overwritten",
+            _overwritten_in_place,
+            "context 0 is right, the later ones are not, and the inputs themselves are no longer what they were",
+        ),
+        Mistake(
+            "copy overwritten",
+            _overwritten,
+            "the caller's inputs are safe now, but token 1 still sees token 0 as it has become: write elsewhere",
+        ),
+        Mistake(
+            "weights, not contexts",
+            lambda inputs: simple_attention(inputs)[1],
+            "those are the weights: the context vectors are the weighted sums of the inputs",
+        ),
+        Mistake(
+            "one for all",
+            lambda inputs: simple_attention(inputs)[0][:1].expand_as(inputs),
+            "all tokens get the context of token 0: each has to be the query once",
+        ),
+    ],
+    where="section 4.5",
+)
+
+# 4.C  A softmax that does not overflow.
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    return torch.softmax(scores, dim=-1)
+
+
+def _naive(scores: Tensor) -> Tensor:
+    return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+
+
+def _shifted(scores: Tensor, shift: Tensor | float) -> Tensor:
+    return _naive(scores - shift)
+
+
+_STABLE = Exercise(
+    reference=_softmax,
+    cases=[
+        (torch.tensor([[1.0, 2.0, 3.0]]),),
+        (torch.tensor([[1000.0, 0.0], [0.0, 1.0]]),),
+        (torch.tensor([[-1000.0, -1001.0], [500.0, 499.0]]),),
+    ],
+    mistakes=[
+        Mistake(
+            "overflow",
+            _naive,
+            "small scores are right, but of 1000 and 0 the first comes out as nan",
+        ),
+        Mistake(
+            "one maximum for all",
+            lambda scores: _shifted(scores, scores.max()),
+            "one maximum for all rows: a row whose scores are far below it becomes 0/0, so each needs its own",
+        ),
+        Mistake(
+            "mean subtracted",
+            lambda scores: _shifted(scores, scores.mean(dim=-1, keepdim=True)),
+            "you subtract the mean, and the largest score can still be far above it: subtract the maximum",
+        ),
+        Mistake(
+            "scores clamped",
+            lambda scores: _naive(scores.clamp(min=-50, max=50)),
+            "scores above 50 are made equal, so different scores get equal weights: subtract instead of cutting",
+        ),
+        Mistake(
+            "nan hidden",
+            lambda scores: _naive(scores).nan_to_num(),
+            "nan was turned into 0, so rows no longer add up to 1: the overflow is hidden, not prevented",
+        ),
+        Mistake(
+            "columns",
+            lambda scores: torch.softmax(scores, dim=0),
+            "the columns add up to 1: the shares are to be taken along the last axis",
+        ),
+    ],
+    where="section 4.3",
+)
+
+# 4.1  One line: scores of one query.
+
+_SCORES_FOR = Exercise(
+    reference=lambda inputs, index: inputs @ inputs[index],
+    cases=[(_INPUTS, 1), (_INPUTS, 4), (_LONG, 0)],
+    mistakes=[
+        Mistake(
+            "not summed",
+            lambda inputs, index: inputs * inputs[index],
+            "the products are not added up: a score is one number for each token",
+        ),
+        Mistake(
+            "all queries",
+            lambda inputs, index: inputs @ inputs.T,
+            "those are the scores of all queries: only the row of one is asked for",
+        ),
+        Mistake(
+            "softmax already",
+            lambda inputs, index: torch.softmax(inputs @ inputs[index], dim=-1),
+            "those are weights already: scores come before softmax",
+        ),
+        Mistake(
+            "only itself",
+            lambda inputs, index: inputs[index] @ inputs[index],
+            "that is the query's score with itself alone: every token has one",
+        ),
+        Mistake(
+            "always token 0",
+            lambda inputs, index: inputs @ inputs[0],
+            "the query is always token 0: it is inputs[index]",
+        ),
+    ],
+    where="section 4.2",
+)
+
+# 4.2  From weights to contexts.
+
+_WEIGHTS = torch.softmax(_SCORES, dim=-1)
+
+_FROM_WEIGHTS = Exercise(
+    reference=lambda inputs, weights: weights @ inputs,
+    cases=[(_INPUTS[:3], _WEIGHTS), (_LONG[:3], torch.eye(3)[[1, 1, 2]])],
+    mistakes=[
+        Mistake(
+            "weights turned",
+            lambda inputs, weights: weights.T @ inputs,
+            "you summed with the columns of the weights: a query's weights are its row",
+        ),
+        Mistake(
+            "one sum for all",
+            lambda inputs, weights: weights.sum(dim=0) @ inputs,
+            "one vector for all tokens came out: each query has a sum of its own",
+        ),
+        Mistake(
+            "not mixed",
+            lambda inputs, weights: weights.diagonal()[:, None] * inputs,
+            "each token only got its own share of itself: the others are missing",
+        ),
+        Mistake(
+            "softmax again",
+            lambda inputs, weights: torch.softmax(weights, dim=-1) @ inputs,
+            "softmax was taken a second time: the weights are shares already",
+        ),
+        Mistake(
+            "inputs first",
+            lambda inputs, weights: inputs @ weights,
+            "the product is the wrong way round: it mixes the entries of a vector instead of the tokens",
+        ),
+    ],
+    where="section 4.4",
+)
+
+# 4.3  Softmax in the head: scores 0, 0, ln 2.
+
+_IN_THE_HEAD = Exercise(
+    reference=[0.25, 0.25, 0.5],
+    mistakes=[
+        Mistake(
+            "divided by the sum",
+            [0.0, 0.0, 1.0],
+            "you divided the scores themselves by their sum: first comes e to the power of each",
+        ),
+        Mistake(
+            "equal shares",
+            [1 / 3, 1 / 3, 1 / 3],
+            "a larger score gets a larger share: e to the power ln 2 is 2, the others are 1",
+        ),
+        Mistake(
+            "not divided",
+            [1.0, 1.0, 2.0],
+            "those are the powers: divide them by their sum",
+        ),
+        Mistake(
+            "order turned",
+            [0.5, 0.25, 0.25],
+            "right numbers, wrong places: the third score is the largest",
+        ),
+    ],
+    where="section 4.3",
+)
+
+# 4.4  Attention by direction.
+
+
+def _unit(inputs: Tensor, dim: int = -1) -> Tensor:
+    return inputs / inputs.norm(dim=dim, keepdim=True)
+
+
+def _by_direction(inputs: Tensor, values: Tensor | None = None, unit: Tensor | None = None, dim: int = -1) -> tuple:
+    unit = _unit(inputs) if unit is None else unit
+    weights = torch.softmax(unit @ unit.transpose(-2, -1), dim=dim)
+    return weights @ (inputs if values is None else values), weights
+
+
+_DIRECTION = Exercise(
+    reference=_by_direction,
+    cases=[(_INPUTS,), (_LONG,), (torch.stack([_INPUTS, _INPUTS.flip(0) * 2]),)],
+    mistakes=[
+        Mistake(
+            "values of length 1 too",
+            lambda inputs: _by_direction(inputs, values=_unit(inputs)),
+            "the weights are right, but the context vectors are sums of shortened vectors: sum the original inputs",
+        ),
+        Mistake(
+            "dot product",
+            simple_attention,
+            "the scores still grow with the lengths: make the vectors one unit long before they are compared",
+        ),
+        Mistake(
+            "columns of length 1",
+            lambda inputs: _by_direction(inputs, unit=_unit(inputs, dim=-2)),
+            "you made the columns one unit long: a token's vector is a row, the last axis",
+        ),
+        Mistake(
+            "query only",
+            lambda inputs: _mixed(inputs, _unit(inputs), inputs),
+            "only the query was made one unit long: long keys still draw the weight",
+        ),
+        Mistake(
+            "columns sum to 1",
+            lambda inputs: _by_direction(inputs, dim=-2),
+            "softmax ran along the columns: the weights of a query, its row, have to add up to 1",
+        ),
+        Mistake(
+            "softmax forgotten",
+            lambda inputs: (_cosines(inputs) @ inputs, _cosines(inputs)),
+            "the cosines are used as weights: softmax is missing",
+        ),
+        Mistake(
+            "weights first",
+            lambda inputs: _by_direction(inputs)[::-1],
+            "right, but the other way round: return (context_vectors, attn_weights)",
+        ),
+    ],
+    where="section 4.6",
+)
+
+
+def _cosines(inputs: Tensor) -> Tensor:
+    return _unit(inputs) @ _unit(inputs).transpose(-2, -1)
+
+
+def _mixed(inputs: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    weights = torch.softmax(queries @ keys.transpose(-2, -1), dim=-1)
+    return weights @ inputs, weights
+
+
+# 4.5  What is always true.
+
+_ALWAYS = Exercise(
+    reference=[True, False, True, True],
+    mistakes=[
+        Mistake(
+            "columns too",
+            [True, True, True, True],
+            "all right but (b): the scores are symmetric, but each row is divided by its own sum",
+        ),
+        Mistake(
+            "scores not symmetric",
+            [True, False, False, True],
+            "all right but (c): a dot product does not care which vector comes first",
+        ),
+        Mistake(
+            "order matters",
+            [True, False, True, False],
+            "all right but (d): nothing in this attention knows where a token stands",
+        ),
+        Mistake(
+            "rows and columns swapped",
+            [False, True, True, True],
+            "(a) and (b) have changed places: the weights of one query are a row",
+        ),
+    ],
+    where="sections 4.5 and 4.7",
+)
+
+EXERCISES = {
+    "4.A": _ROWS,
+    "4.B": _LOOP,
+    "4.C": _STABLE,
+    "4.1": _SCORES_FOR,
+    "4.2": _FROM_WEIGHTS,
+    "4.3": _IN_THE_HEAD,
+    "4.4": _DIRECTION,
+    "4.5": _ALWAYS,
+}

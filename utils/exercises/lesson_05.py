@@ -1,0 +1,373 @@
+"""The exercises of lesson 5, queries, keys and values."""
+
+import torch
+from torch import Tensor, nn
+
+from utils.attention import SelfAttention
+from utils.exercises import Exercise, Mistake
+
+_X = torch.tensor([[0.4, -1.2, 0.9, 0.3], [1.5, 0.7, -0.6, 0.1], [-0.3, 0.8, 0.6, -1.1]])
+_W_QUERY = torch.tensor([[0.6, -0.2], [1.1, 0.4], [-0.7, 0.9], [0.3, 1.2]])
+_W_KEY = torch.tensor([[-0.5, 0.8], [0.2, 1.3], [0.9, -0.4], [0.7, 0.1]])
+_W_QUERY_3, _W_KEY_3 = torch.cat([_W_QUERY, _W_KEY[:, :1]], dim=1), torch.cat([_W_KEY, _W_QUERY[:, 1:]], dim=1)
+_QUERIES, _KEYS = _X @ _W_QUERY, _X @ _W_KEY
+_VALUES = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [5.0, 1.0, 0.0]])
+
+
+def _softmax(scores: Tensor, dim: int = -1) -> Tensor:
+    return torch.softmax(scores, dim=dim)
+
+
+# 5.A  The root of head_dim, not of the input's length.
+
+_ROOT = Exercise(
+    reference=lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1] ** 0.5),
+    cases=[(_X[:2], _W_QUERY_3, _W_KEY_3), (_X.flip(0), _W_QUERY_3, 2 * _W_KEY_3)],
+    mistakes=[
+        Mistake(
+            "root of the input's length",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / x.shape[-1] ** 0.5),
+            "the rows sum to 1, but the weights are more even than they should be",
+        ),
+        Mistake(
+            "root of num_tokens",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / len(x) ** 0.5),
+            "you divide by the root of the number of tokens: it is the length of the keys that makes scores large",
+        ),
+        Mistake(
+            "not divided",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T),
+            "the scores are not divided at all",
+        ),
+        Mistake(
+            "root forgotten",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1]),
+            "you divide by head_dim itself: it is the root of it",
+        ),
+        Mistake(
+            "after softmax",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T) / W_key.shape[-1] ** 0.5,
+            "the weights are divided, and no longer add up to 1: divide the scores, before softmax",
+        ),
+    ],
+    where="section 5.6",
+)
+
+# 5.B  Row i belongs to query i.
+
+
+def _context(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    return _softmax(queries @ keys.T / keys.shape[-1] ** 0.5) @ values
+
+
+_WHO = Exercise(
+    reference=_context,
+    cases=[(_QUERIES, _KEYS, _VALUES), (_QUERIES.flip(0), 3 * _KEYS, _VALUES)],
+    mistakes=[
+        Mistake(
+            "keys ask queries",
+            lambda queries, keys, values: _context(keys, queries, values),
+            "the context vector of token 0 is made with scores of which token 0 is the one that is looked at",
+        ),
+        Mistake(
+            "softmax along columns",
+            lambda queries, keys, values: _softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values,
+            "softmax runs along the columns: the weights of a query, its row, have to add up to 1",
+        ),
+        Mistake(
+            "weights turned",
+            lambda queries, keys, values: _softmax(queries @ keys.T / keys.shape[-1] ** 0.5).T @ values,
+            "the weights are turned round before the sum: a query's weights are its row",
+        ),
+        Mistake(
+            "keys for values",
+            lambda queries, keys, values: _context(queries, keys, keys),
+            "the keys are summed up: keys are for finding, values are what is given",
+        ),
+        Mistake(
+            "not divided",
+            lambda queries, keys, values: _softmax(queries @ keys.T) @ values,
+            "the scores are no longer divided by the root of head_dim",
+        ),
+    ],
+    where="section 5.3",
+)
+
+# 5.1  One line: scaled scores.
+
+_SCALED = Exercise(
+    reference=lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5,
+    cases=[(_QUERIES, _KEYS), (_X[:2], _X), (torch.stack([_QUERIES, _KEYS]), torch.stack([_KEYS, _KEYS]))],
+    mistakes=[
+        Mistake(
+            "not divided",
+            lambda queries, keys: queries @ keys.transpose(-2, -1),
+            "the scores are right, but not divided: they grow with the length of the vectors",
+        ),
+        Mistake(
+            "root forgotten",
+            lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-1],
+            "you divide by head_dim: it is the root of it that keeps the variance at 1",
+        ),
+        Mistake(
+            "root of num_tokens",
+            lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-2] ** 0.5,
+            "you divide by the root of the number of keys: the last axis has their length",
+        ),
+        Mistake(
+            "keys ask queries",
+            lambda queries, keys: keys @ queries.transpose(-2, -1) / keys.shape[-1] ** 0.5,
+            "rows and columns have changed places: row i is for query i",
+        ),
+        Mistake(
+            "softmax already",
+            lambda queries, keys: _softmax(queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5),
+            "those are the weights: asked are the scores before softmax",
+        ),
+        Mistake(
+            "no batch",
+            lambda queries, keys: queries @ keys.permute(*reversed(range(keys.dim()))) / keys.shape[-1] ** 0.5,
+            "one text is right, but with a batch .T turns all axes round: swap the last two, transpose(-2, -1)",
+        ),
+    ],
+    where="sections 5.3 and 5.6",
+)
+
+# 5.2  From nn.Linear to a matrix.
+
+
+def _linear() -> nn.Linear:
+    linear = nn.Linear(4, 2, bias=False)
+    linear.weight.data.copy_(_W_QUERY.T)
+    return linear
+
+
+_MATRIX = Exercise(
+    reference=lambda linear: linear.weight.T,
+    cases=[(_linear(),)],
+    mistakes=[
+        Mistake(
+            "not transposed",
+            lambda linear: linear.weight,
+            "nn.Linear keeps its weight as (out, in): x @ W needs (in, out)",
+        ),
+        Mistake(
+            "reshaped",
+            lambda linear: linear.weight.reshape(linear.in_features, linear.out_features),
+            "the shape is right, but the entries are in other places: reshape reads row by row and transposes nothing",
+        ),
+        Mistake(
+            "inverse",
+            lambda linear: torch.linalg.pinv(linear.weight),
+            "that undoes the layer: asked is the matrix that does what it does",
+        ),
+        Mistake(
+            "new numbers",
+            lambda linear: torch.zeros(linear.in_features, linear.out_features),
+            "these are not the layer's numbers: they are in linear.weight",
+        ),
+    ],
+    where="section 5.4",
+)
+
+# 5.3  A rule by hand: road looks at it, and it looks at all alike. The outcome is a list of complaints.
+
+_SENTENCE = torch.tensor(
+    [[0.0, 0, 0, 1], [2.0, 0, 0, 0], *[[0.0, 0, 0, 1]] * 4, [0.0, 2, 0, 0], [0.0, 0, 0, 1], [0.0, 0, 2, 0]]
+    + [[0.0, 0, 0, 1]] * 2
+)
+_ANIMAL, _ROAD, _IT = 1, 6, 8
+
+
+def _rule_complaints(answer: object) -> list[str]:
+    W_query, W_key = answer()
+    if W_query.shape != (4, 2) or W_key.shape != (4, 2):
+        return [f"W_query has shape {tuple(W_query.shape)} and W_key {tuple(W_key.shape)}: both are (4, 2)"]
+    weights = _softmax(_SENTENCE @ W_query @ (_SENTENCE @ W_key).T / 2**0.5)
+    road, it = weights[_ROAD], weights[_IT]
+    found = {
+        "nothing is set: all tokens still look at all tokens alike": not (W_query.any() and W_key.any()),
+        'the rule is the wrong way round: "it" looks at "road"': it[_ROAD] > 0.9,
+        '"road" looks away from "it": the score is negative, so one of the signs is wrong': road[_IT] < 0.05,
+        '"road" looks at "animal" as it does at "it"': road[_ANIMAL] > 0.3,
+        '"road" gives "it" the most, but not 0.9: the score is too small': road[_IT] <= 0.9,
+        '"it" does not look at all tokens alike': it.max() - it.min() > 1e-4,
+    }
+    return [complaint for complaint, is_true in found.items() if is_true][:1]
+
+
+def _rule(asks: int, answers: int, size: float = 3.0) -> tuple[Tensor, Tensor]:
+    W_query, W_key = torch.zeros(4, 2), torch.zeros(4, 2)
+    W_query[asks, 0], W_key[answers, 0] = size, abs(size)
+    return W_query, W_key
+
+
+_RULE = Exercise(
+    reference=lambda: _rule(asks=1, answers=2),
+    probe=_rule_complaints,
+    mistakes=[
+        Mistake(
+            "wrong way round",
+            lambda: _rule(asks=2, answers=1),
+            'you let the pronoun ask and the place answer: here "road" is to look at "it", so the place asks',
+        ),
+        Mistake(
+            "too small",
+            lambda: _rule(asks=1, answers=2, size=0.9),
+            '"road" does look at "it" the most, but ten others share the rest: make the score larger',
+        ),
+        Mistake(
+            "negative score",
+            lambda: _rule(asks=1, answers=2, size=-3.0),
+            'the score of "road" and "it" is negative, so "road" looks at everything else: mind the signs',
+        ),
+        Mistake(
+            "nothing set",
+            lambda: (torch.zeros(4, 2), torch.zeros(4, 2)),
+            "all entries are 0, so all scores are 0 and everybody looks at everything alike",
+        ),
+        Mistake(
+            "transposed",
+            lambda: tuple(matrix.T for matrix in _rule(asks=1, answers=2)),
+            "the matrices are (2, 4): x @ W needs (d_in, d_out), a row for each direction of the input",
+        ),
+    ],
+    where="section 5.2",
+)
+
+# 5.4  Parameters of self-attention.
+
+_COUNT = Exercise(
+    reference=lambda d_in, d_out, qkv_bias: 3 * (d_in * d_out + (d_out if qkv_bias else 0)),
+    cases=[(768, 64, False), (3, 2, True), (5, 5, True)],
+    mistakes=[
+        Mistake(
+            "bias forgotten",
+            lambda d_in, d_out, qkv_bias: 3 * d_in * d_out,
+            "without bias it is right; with it, each projection has a number more for each output",
+        ),
+        Mistake(
+            "one bias for all",
+            lambda d_in, d_out, qkv_bias: 3 * d_in * d_out + (d_out if qkv_bias else 0),
+            "you counted one bias for all: each of the three projections has its own",
+        ),
+        Mistake(
+            "bias as long as the input",
+            lambda d_in, d_out, qkv_bias: 3 * (d_in * d_out + (d_in if qkv_bias else 0)),
+            "the bias is added to the output, so it is as long as that",
+        ),
+        Mistake(
+            "one projection",
+            lambda d_in, d_out, qkv_bias: d_in * d_out + (d_out if qkv_bias else 0),
+            "that is one projection: there are three",
+        ),
+        Mistake(
+            "queries and keys only",
+            lambda d_in, d_out, qkv_bias: 2 * (d_in * d_out + (d_out if qkv_bias else 0)),
+            "that is queries and keys: values have a projection as well",
+        ),
+    ],
+    where="section 5.4",
+)
+
+# 5.5  Cross-attention. The probe gives each answer the same weights and compares what comes out.
+
+
+class _Cross(SelfAttention):
+    """Right, and a base for the mistakes, which change one step each."""
+
+    divide, dim = True, -1
+
+    def __init__(self, d_in: int, d_out: int):
+        super().__init__(d_in, d_out)
+
+    def texts(self, x: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return x, others, others
+
+    def forward(self, x: Tensor, others: Tensor) -> Tensor:
+        for_queries, for_keys, for_values = self.texts(x, others)
+        queries, keys = self.W_query(for_queries), self.W_key(for_keys)
+        scores = queries @ keys.transpose(-2, -1) / (keys.shape[-1] ** 0.5 if self.divide else 1)
+        return _softmax(scores, dim=self.dim) @ self.W_value(for_values)
+
+
+class _Itself(_Cross):
+    def texts(self, x: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return x, x, x
+
+
+class _WrongWay(_Cross):
+    def texts(self, x: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return others, x, x
+
+
+class _OthersOnly(_Cross):
+    def texts(self, x: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return others, others, others
+
+
+class _NotDivided(_Cross):
+    divide = False
+
+
+class _Columns(_Cross):
+    dim = -2
+
+
+def _probe(answer: type) -> Tensor | list[str]:
+    layer = answer(4, 2)
+    if layer is ...:
+        return layer
+    weights = {"W_query": _W_QUERY, "W_key": _W_KEY, "W_value": _W_QUERY.flip(0)}
+    for name, matrix in weights.items():
+        linear = getattr(layer, name, None)
+        if not isinstance(linear, nn.Linear):
+            return [f"the layer has no nn.Linear named {name}"]
+        if linear.weight.shape != (2, 4) or linear.bias is not None:
+            return [f"{name} must be nn.Linear(d_in, d_out, bias=False)"]
+        linear.weight.data.copy_(matrix.T)
+    return [layer(_X[:2], _X), layer(_X[None], _X[None, :1])]
+
+
+_CROSS = Exercise(
+    reference=_Cross,
+    probe=_probe,
+    mistakes=[
+        Mistake(
+            "looks at itself",
+            _Itself,
+            "the tokens of x look at x: keys and values have to come from others",
+        ),
+        Mistake(
+            "wrong way round",
+            _WrongWay,
+            "others looks at x: the queries, one for each row of the result, come from x",
+        ),
+        Mistake(
+            "x not used",
+            _OthersOnly,
+            "x has no effect: the queries come from it",
+        ),
+        Mistake(
+            "not divided",
+            _NotDivided,
+            "the scores are not divided by the root of head_dim",
+        ),
+        Mistake(
+            "columns sum to 1",
+            _Columns,
+            "softmax runs along the wrong axis: the weights of each query have to add up to 1",
+        ),
+    ],
+    where="section 5.4",
+)
+
+EXERCISES = {
+    "5.A": _ROOT,
+    "5.B": _WHO,
+    "5.1": _SCALED,
+    "5.2": _MATRIX,
+    "5.3": _RULE,
+    "5.4": _COUNT,
+    "5.5": _CROSS,
+}
