@@ -1,9 +1,10 @@
 """Attention, class by class: read down the page to see what each adds to the one before."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.tokenizer import as_integer
+from utils.tokenizer import as_integer, as_share
 
 
 def simple_attention(inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -17,6 +18,7 @@ def simple_attention(inputs: Tensor) -> tuple[Tensor, Tensor]:
         attn_weights: (…, num_tokens, num_tokens); row i says how much token i takes from each token.
 
     Raises:
+        TypeError: `inputs` is no tensor of decimal numbers.
         ValueError: `inputs` has fewer than two axes or no tokens.
 
     >>> context_vectors, attn_weights = simple_attention(torch.zeros(2, 3))
@@ -24,7 +26,7 @@ def simple_attention(inputs: Tensor) -> tuple[Tensor, Tensor]:
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    _check_tokens(inputs, inputs.shape[-1] if inputs.dim() else 0)
+    _check_tokens(inputs, name="inputs")
     attn_scores = inputs @ inputs.transpose(-2, -1)  # (…, num_tokens, num_tokens)
     attn_weights = torch.softmax(attn_scores, dim=-1)
     return attn_weights @ inputs, attn_weights  # (…, num_tokens, d_in)
@@ -67,13 +69,146 @@ class SelfAttention(nn.Module):
             (…, num_tokens, d_out).
 
         Raises:
+            TypeError: `x` is no tensor of decimal numbers.
             ValueError: `x` has no tokens, or its last axis is not d_in (both numbers are said).
         """
         return self.attention_weights(x) @ self.W_value(x)
 
 
-def _check_tokens(x: Tensor, d_in: int) -> None:
-    if x.dim() < 2 or x.shape[-2] == 0 or x.shape[-1] != d_in or d_in == 0:
-        raise ValueError(
-            f"x must have shape (…, num_tokens, {d_in or 'd_in'}) with a token or more, not {tuple(x.shape)}"
-        )
+class CausalAttention(SelfAttention):
+    """Self-attention in which no token sees a later one, with dropout on the weights.
+
+    Args:
+        d_in, d_out, qkv_bias: as for `SelfAttention`.
+        context_length: how many tokens there can be at most.
+        dropout: share of the attention weights that training sets to zero, in 0..1.
+    """
+
+    def __init__(self, d_in: int, d_out: int, context_length: int, dropout: float, qkv_bias: bool = False):
+        super().__init__(d_in, d_out, qkv_bias)
+        self.context_length = as_integer("context_length", context_length, at_least=1)
+        self.dropout = nn.Dropout(as_share("dropout", dropout))
+        # True above the diagonal: the key comes after the query. It moves along with the module, and
+        # is in no state dict, so that weights fit any context_length.
+        hidden = torch.triu(torch.ones(context_length, context_length, dtype=torch.bool), diagonal=1)
+        self.register_buffer("hidden", hidden, persistent=False)
+
+    def attention_weights(self, x: Tensor) -> Tensor:
+        """Return (…, num_tokens, num_tokens), before dropout, 0 above the diagonal.
+
+        Args and errors are those of `forward`.
+        """
+        _check_tokens(x, self.W_query.in_features, self.context_length)
+        num_tokens = x.shape[-2]
+        queries, keys = self.W_query(x), self.W_key(x)  # (…, num_tokens, d_out)
+        attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_tokens, num_tokens)
+        attn_scores = attn_scores.masked_fill(self.hidden[:num_tokens, :num_tokens], -torch.inf)
+        return torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the context vectors, (…, num_tokens, d_out).
+
+        Args:
+            x: (…, num_tokens, d_in), num_tokens ≤ context_length.
+
+        Raises:
+            TypeError: `x` is no tensor of decimal numbers.
+            ValueError: `x` has no tokens or more than context_length, or its last axis is not d_in
+                (both numbers are said).
+        """
+        return self.dropout(self.attention_weights(x)) @ self.W_value(x)
+
+
+class StackedHeads(nn.Module):
+    """Several causal attentions side by side, their context vectors joined and mixed by one more layer.
+
+    Args:
+        d_in, context_length, dropout, qkv_bias: as for `CausalAttention`.
+        d_out: length of the joined context vectors; each head has d_out / num_heads of it.
+        num_heads: how many heads; must divide d_out.
+    """
+
+    def __init__(
+        self, d_in: int, d_out: int, context_length: int, dropout: float, num_heads: int, qkv_bias: bool = False
+    ):
+        super().__init__()
+        head_dim = _head_dim(d_out, num_heads)
+        heads = (CausalAttention(d_in, head_dim, context_length, dropout, qkv_bias) for _ in range(num_heads))
+        self.heads = nn.ModuleList(heads)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def attention_weights(self, x: Tensor) -> Tensor:
+        """Return (…, num_heads, num_tokens, num_tokens), before dropout."""
+        return torch.stack([head.attention_weights(x) for head in self.heads], dim=-3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the context vectors, (…, num_tokens, d_out); args and errors as for `CausalAttention`."""
+        joined = torch.cat([head(x) for head in self.heads], dim=-1)  # (…, num_tokens, num_heads · head_dim)
+        return self.out_proj(joined)
+
+
+class MultiHeadAttention(nn.Module):
+    """The same as `StackedHeads`, with one projection for all heads, split by view (Vaswani et al. 2017).
+
+    `forward` goes through torch's fused attention: no (num_tokens, num_tokens) tensor is kept, and
+    memory grows with num_tokens, not with its square, as long as no dropout is drawn.
+
+    Args:
+        As for `StackedHeads`.
+    """
+
+    def __init__(
+        self, d_in: int, d_out: int, context_length: int, dropout: float, num_heads: int, qkv_bias: bool = False
+    ):
+        super().__init__()
+        d_in = as_integer("d_in", d_in, at_least=1)
+        self.context_length = as_integer("context_length", context_length, at_least=1)
+        self.head_dim = _head_dim(d_out, num_heads)
+        self.dropout = nn.Dropout(as_share("dropout", dropout))
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def split_heads(self, vectors: Tensor) -> Tensor:
+        """Return (…, num_heads, num_tokens, head_dim) of (…, num_tokens, d_out)."""
+        # First view, so that a head takes its part of each token; only then swap the axes.
+        return vectors.unflatten(-1, (-1, self.head_dim)).transpose(-3, -2)
+
+    def attention_weights(self, x: Tensor) -> Tensor:
+        """Return (…, num_heads, num_tokens, num_tokens), before dropout, from the same projections as `forward`."""
+        _check_tokens(x, self.W_query.in_features, self.context_length)
+        queries, keys = self.split_heads(self.W_query(x)), self.split_heads(self.W_key(x))
+        attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_heads, num_tokens, num_tokens)
+        hidden = torch.ones(attn_scores.shape[-2:], dtype=torch.bool, device=x.device).triu(diagonal=1)
+        return torch.softmax(attn_scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5, dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the context vectors, (…, num_tokens, d_out); args and errors as for `CausalAttention`."""
+        _check_tokens(x, self.W_query.in_features, self.context_length)
+        queries = self.split_heads(self.W_query(x))  # (…, num_tokens, d_in) -> (…, num_heads, num_tokens, head_dim)
+        keys = self.split_heads(self.W_key(x))
+        values = self.split_heads(self.W_value(x))
+        # dropout_p knows nothing of train() and eval(): it must be 0 in eval.
+        dropout = self.dropout.p if self.training else 0.0
+        heads = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
+        joined = heads.transpose(-3, -2).flatten(-2)  # (…, num_heads, num_tokens, head_dim) -> (…, num_tokens, d_out)
+        return self.out_proj(joined)
+
+
+def _head_dim(d_out: int, num_heads: int) -> int:
+    d_out, num_heads = as_integer("d_out", d_out, at_least=1), as_integer("num_heads", num_heads, at_least=1)
+    if d_out % num_heads:
+        raise ValueError(f"d_out {d_out} cannot be divided among num_heads {num_heads}")
+    return d_out // num_heads
+
+
+def _check_tokens(x: Tensor, d_in: int | None = None, context_length: int | None = None, name: str = "x") -> None:
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"{name} must be a tensor of decimal numbers, not {kind}")
+    if x.dim() < 2 or x.shape[-2] == 0 or x.shape[-1] != (d_in or x.shape[-1]):
+        shape = f"(…, num_tokens, {d_in or 'd_in'})"
+        raise ValueError(f"{name} must have shape {shape} with a token or more, not {tuple(x.shape)}")
+    if context_length is not None and x.shape[-2] > context_length:
+        raise ValueError(f"{name} has {x.shape[-2]} tokens, more than context_length {context_length}")

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from utils.tokenizer import as_integer
+from utils.tokenizer import as_integer, as_share
 
 
 class TokenAndPositionEmbedding(nn.Module):
@@ -26,7 +26,7 @@ class TokenAndPositionEmbedding(nn.Module):
             as_integer("vocab_size", vocab_size, at_least=1), as_integer("emb_dim", emb_dim, at_least=1)
         )
         self.position_embedding = nn.Embedding(as_integer("context_length", context_length, at_least=1), emb_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(as_share("dropout", dropout))
 
     def forward(self, input_ids: Tensor) -> Tensor:
         """Return the vectors of the tokens at their positions.
@@ -42,8 +42,9 @@ class TokenAndPositionEmbedding(nn.Module):
             ValueError: no tokens, more tokens than context_length, or an ID outside the
                 vocabulary (named, with its place).
         """
-        if input_ids.dtype not in (torch.int64, torch.int32):
-            raise TypeError(f"input_ids must be int64 or int32, not {input_ids.dtype}")
+        kind = input_ids.dtype if isinstance(input_ids, Tensor) else type(input_ids).__name__
+        if kind not in (torch.int64, torch.int32):
+            raise TypeError(f"input_ids must be a tensor of int64 or int32, not {kind}")
         num_tokens = input_ids.shape[-1] if input_ids.dim() else 0
         context_length = self.position_embedding.num_embeddings
         if not 1 <= num_tokens <= context_length:

@@ -243,6 +243,15 @@ def as_integer(name: str, value: int, at_least: int | None = None) -> int:
     return integer
 
 
+def as_share(name: str, value: float) -> float:
+    """Return a share, such as a dropout, as a float; ValueError outside 0..1, TypeError for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name} must be a number from 0 to 1, not {value!r}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be from 0 to 1, not {value}")
+    return float(value)
+
+
 def _merge(pieces: list[bytes], pair: bytes) -> list[bytes]:
     """Join each two neighbours that spell `pair`, from left to right."""
     merged = []

@@ -143,7 +143,8 @@ def _kept(result: Any) -> Any:
 def _explain(exercise: Exercise, answer: Any, got: Any, expected: Any) -> tuple[str, str]:
     """Return the kind of difference and a sentence on the first place that shows it."""
     if exercise.probe is not None:
-        return ("complaint", got[0]) if isinstance(got, list) and got else difference("your answer", got, expected)
+        complains = isinstance(got, list) and got and isinstance(got[0], str)
+        return ("complaint", got[0]) if complains else difference("your answer", got, expected)
     if exercise.cases is None:
         return hint(got, expected)
     case, got, expected = next((c, g, e) for c, g, e in zip(exercise.cases, got, expected) if not same(g, e))

@@ -70,7 +70,7 @@ def _bytes_of(token_id: int) -> bytes:
 
 _DECODE = Exercise(
     reference=lambda ids: get_tokenizer().decode(ids),
-    cases=[(get_tokenizer().encode_ordinary(text),) for text in ("Good night.\n", "猫が好き", "∩ and Zoë")],
+    cases=[(get_tokenizer().encode_ordinary(text),) for text in ("Good night.\n", "猫が好き", "が猫", "∩ and Zoë")],
     mistakes=[
         Mistake(
             "token by token",
@@ -207,6 +207,21 @@ _BY_HAND = Exercise(
             "longest piece",
             ["t", "here"],
             "you looked for the longest piece of the table: only neighbours are merged, lowest rank first",
+        ),
+        Mistake(
+            "bytes",
+            [b"th", b"er", b"e"],
+            "right, but as bytes: a list of strings is asked for",
+        ),
+        Mistake(
+            "piece that is not in the table",
+            ["th", "ere"],
+            "ere is not in the table: what is merged has to be there",
+        ),
+        Mistake(
+            "re before er",
+            ["th", "e", "re"],
+            "you took re, of rank 3, while er, of rank 0, was there: the r can go with one neighbour only",
         ),
         Mistake(
             "one merge",

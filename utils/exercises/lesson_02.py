@@ -349,6 +349,12 @@ def _split_by_start(ids: Sequence, num_train: int, context_length: int, stride: 
     return tuple([(ids[i : i + context_length], ids[i + 1 : i + context_length + 1]) for i in side] for side in sides)
 
 
+def _cut_and_filter(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
+    starts = _starts(len(ids), context_length, stride)
+    sides = ([i for i in starts if i + context_length < num_train], [i for i in starts if i >= num_train])
+    return tuple([(ids[i : i + context_length], ids[i + 1 : i + context_length + 1]) for i in side] for side in sides)
+
+
 def _inputs_apart(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
     return _windows(ids[: num_train + 1], context_length, stride), _windows(ids[num_train:], context_length, stride)
 
@@ -371,6 +377,11 @@ _HELD_OUT = Exercise(
             "split by where windows start",
             _split_by_start,
             "each window was put where it starts: those that start just before the border reach across it",
+        ),
+        Mistake(
+            "cut before split, filtered",
+            _cut_and_filter,
+            "nothing leaks, but the held-out windows start where those of the whole text did: cut the rest anew",
         ),
         Mistake(
             "num_train windows",
@@ -499,12 +510,17 @@ def _last_tokens(batch: Tensor, is_token: Tensor, shift: int = -1) -> Tensor:
 
 _LAST = Exercise(
     reference=_last_tokens,
-    cases=[(_BATCH[:3], _IS_TOKEN[:3]), (_MORE, _MORE_IS_TOKEN)],
+    cases=[(_BATCH, _IS_TOKEN), (_MORE, _MORE_IS_TOKEN), (_BATCH.where(_IS_TOKEN, 50256), _IS_TOKEN)],
     mistakes=[
         Mistake(
             "last column",
             lambda batch, is_token: batch[:, -1],
             "you took the last column, where short texts have padding",
+        ),
+        Mistake(
+            "looked for 50256",
+            lambda batch, is_token: torch.stack([row[row != 50256][-1] for row in batch]),
+            "you looked for 50256: other IDs serve as padding too, and only the mask knows",
         ),
         Mistake(
             "first column",

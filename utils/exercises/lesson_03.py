@@ -17,6 +17,7 @@ _SQUARE = torch.arange(36.0).reshape(3, 3, 4)
 _POSITIONS = 100 * torch.arange(1.0, 21.0).reshape(5, 4)
 
 _ADD = Exercise(
+    keeps_arguments=True,
     reference=lambda vectors, table: vectors + table[: vectors.shape[1]],
     cases=[(_VECTORS, _POSITIONS), (_SQUARE, _POSITIONS), (_VECTORS[:, :1], _POSITIONS)],
     mistakes=[
@@ -58,6 +59,12 @@ def _look_up(ids: Tensor, table: Tensor) -> Tensor:
     return table[ids]
 
 
+def _one_too_far(ids: Tensor, table: Tensor) -> Tensor:
+    if ids.min() < 0 or ids.max() > len(table):
+        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
+    return table[ids]
+
+
 def _upper_only(ids: Tensor, table: Tensor) -> Tensor:
     if ids.max() >= len(table):
         raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
@@ -94,6 +101,11 @@ _LOOK_UP = Exercise(
             "bad IDs are left out, so there are fewer rows than tokens and nobody knows",
         ),
         Mistake(
+            "one too far",
+            _one_too_far,
+            "ID 6 of a table with 6 rows slips through to torch: rows are 0 to 5, so it has to be >=",
+        ),
+        Mistake(
             "upper end only",
             _upper_only,
             "ID −1 still gives the last row: Python counts it from the end, so check below 0 as well",
@@ -106,7 +118,7 @@ _LOOK_UP = Exercise(
 
 _COSINE = Exercise(
     reference=lambda a, b: a @ b / (a.norm() * b.norm()),
-    cases=[(_TABLE[0], _TABLE[1]), (_TABLE[1], _TABLE[2]), (10 * _TABLE[4], _TABLE[2])],
+    cases=[(_TABLE[0], _TABLE[1]), (_TABLE[1], _TABLE[2]), (10 * _TABLE[4], _TABLE[2]), (_TABLE[4], _TABLE[0])],
     mistakes=[
         Mistake(
             "dot product",
@@ -117,6 +129,11 @@ _COSINE = Exercise(
             "not summed",
             lambda a, b: a * b / (a.norm() * b.norm()),
             "the products are not added up: * works entry by entry, @ is the dot product",
+        ),
+        Mistake(
+            "sign lost",
+            lambda a, b: (a @ b).abs() / (a.norm() * b.norm()),
+            "vectors that point apart have a negative cosine, and yours is positive",
         ),
         Mistake(
             "norms added",
@@ -146,7 +163,7 @@ def _one_hot(ids: Tensor, table: Tensor) -> Tensor:
 
 _MATMUL = Exercise(
     reference=lambda ids, table: _one_hot(ids, table) @ table,
-    cases=[(torch.tensor([2, 5, 2]), _TABLE), (torch.tensor([0, 1]), _TABLE), (torch.tensor([4]), _TABLE.double())],
+    cases=[(torch.tensor([2, 5, 2]), _TABLE), (torch.tensor([0, 1]), _TABLE), (torch.tensor([4]), _TABLE)],
     mistakes=[
         Mistake(
             "whole numbers",
@@ -167,11 +184,6 @@ _MATMUL = Exercise(
             "IDs as quantities",
             lambda ids, table: ids[:, None] * table[0],
             "the IDs are multiplied as if they were quantities: they are labels",
-        ),
-        Mistake(
-            "float32 always",
-            lambda ids, table: F.one_hot(ids, num_classes=len(table)).float() @ table,
-            "a float64 table stops it: take the table's own kind, table.dtype, rather than float32",
         ),
     ],
     where="section 3.2",
@@ -239,6 +251,9 @@ _SWAP = Exercise(
 # 3.5  Nearest rows by cosine.
 
 
+_TWINS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.1]])
+
+
 def _cosines(index: int, table: Tensor) -> Tensor:
     rows = F.normalize(table, dim=1)
     return rows @ rows[index]
@@ -250,8 +265,9 @@ def _top(scores: Tensor, index: int, k: int, itself: bool = False) -> list[int]:
 
 
 _NEAREST = Exercise(
+    keeps_arguments=True,
     reference=lambda index, table, k: _top(_cosines(index, table), index, k),
-    cases=[(0, _TABLE, 3), (1, _TABLE, 2), (2, _TABLE, 3), (5, _TABLE, 1)],
+    cases=[(0, _TABLE, 5), (1, _TABLE, 2), (2, _TABLE, 3), (5, _TABLE, 1), (2, _TWINS, 3)],
     mistakes=[
         Mistake(
             "itself included",
@@ -282,6 +298,35 @@ _NEAREST = Exercise(
     where="sections 3.1 and 3.4",
 )
 
+# 3.6  Which words become alike.
+
+_ALIKE = Exercise(
+    reference=["bread", "rolls"],
+    mistakes=[
+        Mistake(
+            "stand together",
+            ["bake", "fresh"],
+            "those stand together, which is something else: alike become words that have to guess the same others",
+        ),
+        Mistake(
+            "two of three",
+            ["books", "maps"],
+            "those share two of the words they have to guess; another pair shares all three",
+        ),
+        Mistake(
+            "never in one place",
+            ["they", "we"],
+            "those start their sentences, but have no other word in common: places play no part here",
+        ),
+        Mistake(
+            "order",
+            ["rolls", "bread"],
+            "the right words: give them in alphabetical order",
+        ),
+    ],
+    where="section 3.4",
+)
+
 EXERCISES = {
     "3.A": _ADD,
     "3.B": _LOOK_UP,
@@ -290,4 +335,5 @@ EXERCISES = {
     "3.3": _PARAMETERS,
     "3.4": _SWAP,
     "3.5": _NEAREST,
+    "3.6": _ALIKE,
 }

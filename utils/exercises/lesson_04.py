@@ -23,17 +23,12 @@ _SCORES = torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]])
 
 _ROWS = Exercise(
     reference=lambda scores: torch.softmax(scores, dim=-1),
-    cases=[(_SCORES,), (_SCORES[:2],), (torch.stack([_SCORES, 3 * _SCORES.T]),)],
+    cases=[(_SCORES,), (3 * _SCORES.T,)],
     mistakes=[
         Mistake(
             "columns sum to 1",
             lambda scores: torch.softmax(scores, dim=0),
             "the sums that are 1 are those of the columns; a query's weights, in a row, add up to something else",
-        ),
-        Mistake(
-            "axis 1",
-            lambda scores: torch.softmax(scores, dim=1),
-            "a single square is right, but in a batch dim=1 is no longer the last axis: count from the end, dim=-1",
         ),
         Mistake(
             "all sum to 1",
@@ -77,7 +72,7 @@ _LOOP = Exercise(
         Mistake(
             "input overwritten",
             _overwritten_in_place,
-            "context 0 is right, the later ones are not, and the inputs themselves are no longer what they were",
+            "the inputs are no longer what they were given as: what a later token sees has changed on the way",
         ),
         Mistake(
             "copy overwritten",
@@ -114,11 +109,13 @@ def _shifted(scores: Tensor, shift: Tensor | float) -> Tensor:
 
 
 _STABLE = Exercise(
+    keeps_arguments=True,
     reference=_softmax,
     cases=[
         (torch.tensor([[1.0, 2.0, 3.0]]),),
         (torch.tensor([[1000.0, 0.0], [0.0, 1.0]]),),
         (torch.tensor([[-1000.0, -1001.0], [500.0, 499.0]]),),
+        (torch.tensor([[0.0, 90.0, 0.0, 0.0]]),),
     ],
     mistakes=[
         Mistake(
@@ -130,6 +127,11 @@ _STABLE = Exercise(
             "one maximum for all",
             lambda scores: _shifted(scores, scores.max()),
             "one maximum for all rows: a row whose scores are far below it becomes 0/0, so each needs its own",
+        ),
+        Mistake(
+            "minimum subtracted",
+            lambda scores: _shifted(scores, scores.min(dim=-1, keepdim=True).values),
+            "you subtract the smallest score, and the largest is then even farther above 0: subtract the largest",
         ),
         Mistake(
             "mean subtracted",
@@ -271,7 +273,7 @@ def _by_direction(inputs: Tensor, values: Tensor | None = None, unit: Tensor | N
 
 _DIRECTION = Exercise(
     reference=_by_direction,
-    cases=[(_INPUTS,), (_LONG,), (torch.stack([_INPUTS, _INPUTS.flip(0) * 2]),)],
+    cases=[(_INPUTS,), (_LONG,)],
     mistakes=[
         Mistake(
             "values of length 1 too",
@@ -325,26 +327,31 @@ def _mixed(inputs: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tenso
 # 4.5  What is always true.
 
 _ALWAYS = Exercise(
-    reference=[True, False, True, True],
+    reference=[True, False, True, True, False],
     mistakes=[
         Mistake(
             "columns too",
-            [True, True, True, True],
+            [True, True, True, True, False],
             "all right but (b): the scores are symmetric, but each row is divided by its own sum",
         ),
         Mistake(
             "scores not symmetric",
-            [True, False, False, True],
+            [True, False, False, True, False],
             "all right but (c): a dot product does not care which vector comes first",
         ),
         Mistake(
             "order matters",
-            [True, False, True, False],
+            [True, False, True, False, False],
             "all right but (d): nothing in this attention knows where a token stands",
         ),
         Mistake(
+            "likes itself best",
+            [True, False, True, True, True],
+            "all right but (e): a longer vector that points roughly the same way beats the token itself",
+        ),
+        Mistake(
             "rows and columns swapped",
-            [False, True, True, True],
+            [False, True, True, True, False],
             "(a) and (b) have changed places: the weights of one query are a row",
         ),
     ],

@@ -32,12 +32,22 @@ _ROOT = Exercise(
         Mistake(
             "root of num_tokens",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / len(x) ** 0.5),
-            "you divide by the root of the number of tokens: it is the length of the keys that makes scores large",
+            "you divide by the root of the number of tokens: it is the size of the keys, head_dim, that counts",
         ),
         Mistake(
             "not divided",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T),
             "the scores are not divided at all",
+        ),
+        Mistake(
+            "keys ask queries",
+            lambda x, W_query, W_key: _softmax(x @ W_key @ (x @ W_query).T / W_key.shape[-1] ** 0.5),
+            "the keys ask and the queries answer: row i is for query i",
+        ),
+        Mistake(
+            "columns sum to 1",
+            lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1] ** 0.5, dim=0),
+            "softmax runs along the columns: the weights of a query, its row, have to add up to 1",
         ),
         Mistake(
             "root forgotten",
@@ -97,12 +107,12 @@ _WHO = Exercise(
 
 _SCALED = Exercise(
     reference=lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5,
-    cases=[(_QUERIES, _KEYS), (_X[:2], _X), (torch.stack([_QUERIES, _KEYS]), torch.stack([_KEYS, _KEYS]))],
+    cases=[(_QUERIES, _KEYS), (_X[:2], _X)],
     mistakes=[
         Mistake(
             "not divided",
             lambda queries, keys: queries @ keys.transpose(-2, -1),
-            "the scores are right, but not divided: they grow with the length of the vectors",
+            "the scores are right, but not divided: they grow with the number of entries",
         ),
         Mistake(
             "root forgotten",
@@ -112,7 +122,7 @@ _SCALED = Exercise(
         Mistake(
             "root of num_tokens",
             lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-2] ** 0.5,
-            "you divide by the root of the number of keys: the last axis has their length",
+            "you divide by the root of the number of keys: the last axis has their number of entries",
         ),
         Mistake(
             "keys ask queries",
@@ -123,11 +133,6 @@ _SCALED = Exercise(
             "softmax already",
             lambda queries, keys: _softmax(queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5),
             "those are the weights: asked are the scores before softmax",
-        ),
-        Mistake(
-            "no batch",
-            lambda queries, keys: queries @ keys.permute(*reversed(range(keys.dim()))) / keys.shape[-1] ** 0.5,
-            "one text is right, but with a batch .T turns all axes round: swap the last two, transpose(-2, -1)",
         ),
     ],
     where="sections 5.3 and 5.6",
@@ -180,14 +185,19 @@ _ANIMAL, _ROAD, _IT = 1, 6, 8
 
 
 def _rule_complaints(answer: object) -> list[str]:
-    W_query, W_key = answer()
+    if not callable(answer):
+        return ["a function is asked for: pass road_looks_at_it itself, without calling it"]
+    W_query, W_key = (torch.as_tensor(matrix, dtype=torch.float32) for matrix in answer())
     if W_query.shape != (4, 2) or W_key.shape != (4, 2):
         return [f"W_query has shape {tuple(W_query.shape)} and W_key {tuple(W_key.shape)}: both are (4, 2)"]
     weights = _softmax(_SENTENCE @ W_query @ (_SENTENCE @ W_key).T / 2**0.5)
     road, it = weights[_ROAD], weights[_IT]
     found = {
         "nothing is set: all tokens still look at all tokens alike": not (W_query.any() and W_key.any()),
-        'the rule is the wrong way round: "it" looks at "road"': it[_ROAD] > 0.9,
+        'the rule is the wrong way round: "it" looks at "road"': it[_ROAD] > 0.9 and road[_IT] <= 0.9,
+        '"road" has the same score with every token: question and answer do not meet in one entry': road.max()
+        - road.min()
+        < 1e-6,
         '"road" looks away from "it": the score is negative, so one of the signs is wrong': road[_IT] < 0.05,
         '"road" looks at "animal" as it does at "it"': road[_ANIMAL] > 0.3,
         '"road" gives "it" the most, but not 0.9: the score is too small': road[_IT] <= 0.9,
@@ -276,7 +286,7 @@ _COUNT = Exercise(
 class _Cross(SelfAttention):
     """Right, and a base for the mistakes, which change one step each."""
 
-    divide, dim = True, -1
+    divisor, dim = "head_dim", -1
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__(d_in, d_out)
@@ -287,7 +297,8 @@ class _Cross(SelfAttention):
     def forward(self, x: Tensor, others: Tensor) -> Tensor:
         for_queries, for_keys, for_values = self.texts(x, others)
         queries, keys = self.W_query(for_queries), self.W_key(for_keys)
-        scores = queries @ keys.transpose(-2, -1) / (keys.shape[-1] ** 0.5 if self.divide else 1)
+        sizes = {"head_dim": keys.shape[-1], "d_in": x.shape[-1], "nothing": 1}
+        scores = queries @ keys.transpose(-2, -1) / sizes[self.divisor] ** 0.5
         return _softmax(scores, dim=self.dim) @ self.W_value(for_values)
 
 
@@ -307,7 +318,16 @@ class _OthersOnly(_Cross):
 
 
 class _NotDivided(_Cross):
-    divide = False
+    divisor = "nothing"
+
+
+class _RootOfInput(_Cross):
+    divisor = "d_in"
+
+
+class _OwnValues(_Cross):
+    def texts(self, x: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return x, others, x
 
 
 class _Columns(_Cross):
@@ -326,7 +346,10 @@ def _probe(answer: type) -> Tensor | list[str]:
         if linear.weight.shape != (2, 4) or linear.bias is not None:
             return [f"{name} must be nn.Linear(d_in, d_out, bias=False)"]
         linear.weight.data.copy_(matrix.T)
-    return [layer(_X[:2], _X), layer(_X[None], _X[None, :1])]
+    output = layer(_X[:2], _X)
+    if isinstance(output, tuple):
+        return ["forward returns several things: only the context vectors are asked for"]
+    return [output, layer(_X[None], _X[None, :1])]
 
 
 _CROSS = Exercise(
@@ -354,12 +377,56 @@ _CROSS = Exercise(
             "the scores are not divided by the root of head_dim",
         ),
         Mistake(
+            "root of d_in",
+            _RootOfInput,
+            "the scores are divided by the root of d_in: it is the root of head_dim, here d_out",
+        ),
+        Mistake(
+            "own values",
+            _OwnValues,
+            "keys come from others, but values from x: whoever is found has to give its own value",
+        ),
+        Mistake(
             "columns sum to 1",
             _Columns,
             "softmax runs along the wrong axis: the weights of each query have to add up to 1",
         ),
     ],
     where="section 5.4",
+)
+
+# 5.6  Shapes and sizes: x is (2, 5, 12), d_out 4.
+
+_SHAPES = Exercise(
+    reference=[(2, 5, 4), (2, 5, 5), (2, 5, 4), 4, 1],
+    mistakes=[
+        Mistake(
+            "scores as wide as queries",
+            [(2, 5, 4), (2, 5, 4), (2, 5, 4), 4, 1],
+            "all right but (b): a score for each query and each key of a text",
+        ),
+        Mistake(
+            "variance of the input's size",
+            [(2, 5, 4), (2, 5, 5), (2, 5, 4), 12, 1],
+            "all right but (d): the products are of queries and keys, which have 4 entries",
+        ),
+        Mistake(
+            "still d_in",
+            [(2, 5, 12), (2, 5, 5), (2, 5, 12), 12, 1],
+            "queries, keys and values have d_out entries: the projections lead from d_in to d_out",
+        ),
+        Mistake(
+            "root of the variance",
+            [(2, 5, 4), (2, 5, 5), (2, 5, 4), 4, 2],
+            "all right but (e): numbers divided by 2 have a quarter of the variance, since it is made of squares",
+        ),
+        Mistake(
+            "root once too often",
+            [(2, 5, 4), (2, 5, 5), (2, 5, 4), 2, 1],
+            "all right but (d): the variance is head_dim itself; its root is what one divides by",
+        ),
+    ],
+    where="sections 5.3 and 5.6",
 )
 
 EXERCISES = {
@@ -370,4 +437,5 @@ EXERCISES = {
     "5.3": _RULE,
     "5.4": _COUNT,
     "5.5": _CROSS,
+    "5.6": _SHAPES,
 }

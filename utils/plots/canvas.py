@@ -3,6 +3,8 @@
 import base64
 import io
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from IPython import get_ipython
 from IPython.display import display
@@ -85,6 +87,15 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, shape, axes in rows:
         print(f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {axes}".rstrip())
+
+
+def numbers(data: Any) -> Any:
+    """Return a number or nested numbers of any library as plain Python ones."""
+    if isinstance(data, Tensor):
+        data = data.detach()
+    if hasattr(data, "tolist"):
+        return data.tolist()
+    return [numbers(item) for item in data] if isinstance(data, Iterable) else float(data)
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, new_figure
+from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, new_figure, numbers
 
 # Line styles and markers differ as well as colours, so that no line depends on colour alone.
 _COLOURS = (AXIS_COLOURS["num_tokens"], AXIS_COLOURS["batch_size"], AXIS_COLOURS["emb_dim"], AXIS_COLOURS["num_heads"])
@@ -30,7 +32,8 @@ def plot_plane(
         reach: the axes run from −reach to reach; by default as far as the points.
         xlabel, ylabel: what the two directions are.
     """
-    reach = reach or 1.15 * max(abs(c) for points in panels.values() for point in points.values() for c in point)
+    panels = {title: {name: numbers(point) for name, point in points.items()} for title, points in panels.items()}
+    reach = reach or 1.15 * max(abs(c) for points in panels.values() for point in points.values() for c in point) or 1.0
     fig = new_figure(4.4 * len(panels), 4.2)
     for ax, (title, points) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
         for x, y in points.values():
@@ -43,7 +46,7 @@ def plot_plane(
         _square(ax, (-reach, reach), (-reach, reach))
         ax.set(xlabel=xlabel, ylabel=ylabel)
         ax.set_title(title, size=10, color=INK)
-    return fig
+    return _finished(fig)
 
 
 def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tuple[str, Sequence[float]]]:
@@ -53,8 +56,8 @@ def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tupl
         group = next((g for g in groups if math.dist(points[g[0]], point) < near), None)
         groups.append([name]) if group is None else group.append(name)
     for names in groups:
-        label = ", ".join(names) if len(names) <= 3 else f"{len(names)} of them"
-        yield label.replace(" ", "␣") if len(names) == 1 else label, points[names[0]]
+        shown = ", ".join(name.replace(" ", "␣") for name in names)
+        yield shown if len(names) <= 3 else f"{len(names)} of them", points[names[0]]
 
 
 def plot_weighted_sum(
@@ -67,33 +70,36 @@ def plot_weighted_sum(
         start: name -> (x, y) of vectors to compare the sum with, drawn dashed.
         xlabel, ylabel: what the two directions are.
     """
+    parts, start = ({name: numbers(point) for name, point in group.items()} for group in (parts, start))
     fig = new_figure(5.2, 4.6)
     ax = fig.add_subplot()
     x = y = 0.0
+    corners = [(0.0, 0.0), *start.values()]
     for place, (name, (dx, dy)) in enumerate(parts.items()):
         _arrow(ax, (x, y), (x + dx, y + dy), _COLOURS[place % len(_COLOURS)])
         ax.annotate(name, (x + dx / 2, y + dy / 2), (8, -3), textcoords="offset points", color=INK, size=10)
         x, y = x + dx, y + dy
+        corners.append((x, y))
     _arrow(ax, (0, 0), (x, y), INK)
     ax.annotate("context vector", (x, y), (-6, 6), textcoords="offset points", ha="right", color=INK, size=10)
     for name, (dx, dy) in start.items():
         _arrow(ax, (0, 0), (dx, dy), MUTED, style="--")
         ax.annotate(f"{name} alone", (dx, dy), (6, 0), textcoords="offset points", color=MUTED, size=10)
-    top = max(y, *(point[1] for point in start.values())) * 1.15
-    right = max(x, *(point[0] for point in start.values())) * 1.5
-    _square(ax, (min(0.0, x) - 0.1, max(right, top)), (-0.1, top))
+    side = max(max(values) - min(values) for values in zip(*corners)) or 1.0
+    left, low = (min(values) - 0.1 * side for values in zip(*corners))
+    _square(ax, (left, left + 1.4 * side), (low, low + 1.3 * side))
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    return fig
+    return _finished(fig)
 
 
 def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
     """Return matrices as maps side by side, each on its own scale: light is small, dark is large."""
     fig = new_figure(4.0 * len(panels), 3.9)
     for ax, (title, matrix) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
-        ax.imshow(matrix.tolist(), cmap="Blues")
+        ax.imshow(numbers(matrix), cmap="Blues")
         ax.set(xlabel=xlabel, ylabel=ylabel)
         ax.set_title(title, size=10, color=INK)
-    return fig
+    return _finished(fig)
 
 
 def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str]) -> Figure:
@@ -103,34 +109,38 @@ def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: S
         panels: title -> attention weights, (num_tokens, num_tokens).
         queries, keys: a name for each row and each column.
     """
+    blues = colormaps["Blues"]
     side = 0.5 * max(len(queries), len(keys)) + 1.4
     abreast = len(panels) * side <= 10  # inches; wider maps stand one above the other
     rows, columns = (1, len(panels)) if abreast else (len(panels), 1)
-    fig = new_figure(side * columns, side * rows)
+    fig = new_figure(side * columns, (side + 0.4) * rows)
     for ax, (title, weights) in zip(fig.subplots(rows, columns, squeeze=False).flat, panels.items()):
-        ax.imshow(weights.tolist(), cmap="Blues", vmin=0, vmax=1)
-        for i, row in enumerate(weights.tolist()):
+        _check_names("queries", queries, len(numbers(weights)))
+        _check_names("keys", keys, len(numbers(weights)[0]))
+        ax.imshow(numbers(weights), cmap=blues, vmin=0, vmax=1)
+        for i, row in enumerate(numbers(weights)):
             for j, weight in enumerate(row):
-                ink = "white" if weight > 0.55 else INK
+                ink = "white" if _luminance(blues(weight)) < 0.179 else "black"  # at least 4.5 : 1 on each cell
                 ax.text(j, i, f"{weight:.2f}".lstrip("0"), ha="center", va="center", size=8, color=ink)
         ax.set_xticks(range(len(keys)), keys, rotation=45, ha="right", size=9, parse_math=False)
         ax.set_yticks(range(len(queries)), queries, size=9, parse_math=False)
         ax.tick_params(length=0, colors=AXIS_COLOURS["num_tokens"])
         ax.set(xlabel="key", ylabel="query")
         ax.set_title(title, size=10, color=INK)
-    return fig
+    return _finished(fig)
 
 
 def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
     """Return bar charts side by side on one scale from 0 to 1, a bar for each name."""
     fig = new_figure(max(3.4, 0.3 * len(names)) * len(panels), 2.8)
     for ax, (title, values) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
-        ax.bar(range(len(names)), [float(value) for value in values], color=AXIS_COLOURS["num_tokens"])
+        _check_names("names", names, len(values))
+        ax.bar(range(len(names)), numbers(values), color=AXIS_COLOURS["num_tokens"])
         ax.set_xticks(range(len(names)), names, size=9, parse_math=False)
         ax.set(ylim=(0, 1), ylabel=ylabel)
         ax.set_title(title, size=10, color=INK)
         ax.spines[["top", "right"]].set_visible(False)
-    return fig
+    return _finished(fig)
 
 
 def plot_lines(
@@ -139,6 +149,7 @@ def plot_lines(
     xlabel: str,
     log_x: bool = False,
     log_y: Sequence[str] = (),
+    same_y: bool = False,
 ) -> Figure:
     """Return line charts side by side, with one horizontal axis.
 
@@ -148,12 +159,14 @@ def plot_lines(
         xlabel: what `x` is.
         log_x: whether the horizontal axis counts doublings.
         log_y: titles of the panels whose vertical axis counts powers of ten.
+        same_y: whether all panels have one vertical scale.
     """
     fig = new_figure(3.6 * len(panels), 3.2)
-    for ax, (title, lines) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+    for ax, (title, lines) in zip(fig.subplots(1, len(panels), squeeze=False, sharey=same_y)[0], panels.items()):
         for place, (name, values) in enumerate(lines.items()):
             style = {"ls": _STYLES[place % 4], "marker": _MARKERS[place % 4], "color": _COLOURS[place % 4]}
-            ax.plot(x, [float(value) for value in values], ms=4, label=name, **style)
+            ax.plot(numbers(x), numbers(values), ms=4, label=name, **style)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if log_x:
             ax.set_xscale("log", base=2)
         if title in log_y:
@@ -162,6 +175,26 @@ def plot_lines(
         ax.set_xlabel(xlabel)
         ax.legend(frameon=False, fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
+    return _finished(fig)
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    """Return how light a colour is, from 0 to 1 (WCAG's relative luminance)."""
+    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3])
+    return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def _check_names(argument: str, names: Sequence[str], count: int) -> None:
+    if len(names) != count:
+        raise ValueError(f"{argument} has {len(names)} names for {count} rows, columns or bars")
+
+
+def _finished(fig: Figure) -> Figure:
+    """Return the figure with all words read as they are: a dollar sign in a token starts no formula."""
+    for ax in fig.axes:
+        legend = ax.get_legend()
+        for text in (*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_parse_math(False)
     return fig
 
 
