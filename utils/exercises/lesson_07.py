@@ -1,0 +1,302 @@
+"""The exercises of lesson 7, dropout."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from utils.exercises import Exercise, Mistake
+
+# 7.A  A module that is silent in eval mode. The outcome is a list of complaints.
+
+
+def _mode_complaints(answer: type) -> list[str]:
+    module, x = answer(), torch.ones(4_000)
+    trained = [module.train()(x) for _ in range(2)]
+    judged = [module.eval()(x) for _ in range(2)]
+    found = {
+        "two runs in eval mode differ": not torch.equal(*judged),
+        "in eval mode the output is not the input": not torch.equal(judged[0], x),
+        "in training mode nothing is dropped": torch.equal(trained[0], x),
+        "two runs in training mode drop the same": torch.equal(*trained),
+        "what stays is not divided by 1 − p": not set(trained[0].tolist()) <= {0.0, 2.0},
+    }
+    return [complaint for complaint, is_true in found.items() if is_true]
+
+
+class _Quiet(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, p=0.5, training=self.training)
+
+
+class _Always(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, p=0.5)
+
+
+class _Never(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, p=0.5, training=False)
+
+
+class _TurnedRound(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(x, p=0.5, training=not self.training)
+
+
+class _NewEachTime(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.Dropout(0.5)(x)
+
+
+_QUIET = Exercise(
+    reference=_Quiet,
+    probe=_mode_complaints,
+    mistakes=[
+        Mistake("always on", _Always, "in eval mode the module gives another output each time"),
+        Mistake("always off", _Never, "now nothing is dropped in training mode either"),
+        Mistake("turned round", _TurnedRound, "it drops in eval mode and not in training mode: the wrong way round"),
+    ],
+    where="section 7.2",
+)
+
+# 7.B  Judge without dropout, and leave the mode as it was found.
+
+
+def _judge_complaints(answer: object) -> list[str]:
+    x, found = torch.ones(200), {}
+    for was_training in (True, False):
+        model = nn.Sequential(nn.Dropout(0.5), nn.Identity()).train(was_training)
+        output = answer(model, x)
+        mode = "training" if was_training else "eval"
+        found |= {
+            f"nothing comes back from a model in {mode} mode": output is None,
+            f"dropout was on while a model in {mode} mode was judged": output is not None
+            and not torch.equal(output, x),
+            f"a model in {mode} mode comes back in another": model.training != was_training,
+            f"a part of a model in {mode} mode comes back in another": model[0].training != was_training,
+        }
+    return [complaint for complaint, is_true in found.items() if is_true]
+
+
+def _judge(model: nn.Module, x: Tensor) -> Tensor:
+    was_training = model.training
+    output = model.eval()(x)
+    model.train(was_training)
+    return output
+
+
+def _left_in_eval(model: nn.Module, x: Tensor) -> Tensor:
+    return model.eval()(x)
+
+
+def _always_train(model: nn.Module, x: Tensor) -> Tensor:
+    output = model.eval()(x)
+    model.train()
+    return output
+
+
+_JUDGE = Exercise(
+    reference=_judge,
+    probe=_judge_complaints,
+    mistakes=[
+        Mistake("left in eval", _left_in_eval, "a model that was in training mode has no dropout any more afterwards"),
+        Mistake(
+            "always back to training",
+            _always_train,
+            "a model that was in eval mode comes back in training mode: put it back where it was",
+        ),
+        Mistake(
+            "no eval",
+            lambda model, x: model(x),
+            "dropout is on while the model is judged; eval() has to come first, and reaches all modules inside",
+        ),
+    ],
+    where="section 7.4",
+)
+
+# 7.1  One line: dropout with a given mask.
+
+_X = torch.tensor([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+_KEEP = torch.tensor([[True, False, True], [True, True, False]])
+
+
+def _drop(x: Tensor, keep: Tensor, p: float) -> Tensor:
+    return torch.where(keep, x / (1 - p), 0.0)
+
+
+_BY_HAND = Exercise(
+    reference=_drop,
+    cases=[(_X, _KEEP, 0.2), (_X, ~_KEEP, 0.75), (_X, torch.ones_like(_KEEP), 0.0)],
+    mistakes=[
+        Mistake("not made larger", lambda x, keep, p: x * keep, "what stays is as it was: divide it by 1 − p"),
+        Mistake(
+            "divided by p",
+            lambda x, keep, p: x * keep / p,
+            "you divide by p, which fails for p = 0: what stays is divided by 1 − p",
+        ),
+        Mistake(
+            "made smaller",
+            lambda x, keep, p: x * keep * (1 - p),
+            "what stays became smaller: it is divided by 1 − p, not multiplied",
+        ),
+        Mistake(
+            "mask turned round",
+            lambda x, keep, p: _drop(x, ~keep, p),
+            "you dropped what was to be kept: keep is True where an entry stays",
+        ),
+    ],
+    where="section 7.1",
+)
+
+# 7.2  Values in the head: threes, p = 0.25.
+
+_VALUES = Exercise(
+    reference=[0.0, 4.0, 3.0],
+    mistakes=[
+        Mistake("not made larger", [0.0, 3.0, 3.0], "what stays is divided by 1 − p, so it is no longer 3"),
+        Mistake("divided by p", [0.0, 12.0, 3.0], "you divided by p: it is 1 − p"),
+        Mistake("multiplied", [0.0, 2.25, 3.0], "you multiplied by 1 − p: it is a division"),
+        Mistake("larger in eval too", [0.0, 4.0, 4.0], "in eval mode dropout changes nothing at all"),
+        Mistake("smaller in eval", [0.0, 4.0, 2.25], "in eval mode nothing is left to do: training has evened it out"),
+    ],
+    where="sections 7.1 and 7.2",
+)
+
+# 7.3  Mask, softmax, dropout.
+
+_SCORES = torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]])
+_HIDDEN = torch.ones(3, 3).triu(diagonal=1).bool()
+_KEEP_3 = torch.tensor([[True, True, False], [False, True, True], [True, True, False]])
+
+
+def _weights(scores: Tensor, hidden: Tensor) -> Tensor:
+    return torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
+
+
+_ORDER = Exercise(
+    reference=lambda scores, hidden, keep, p: _drop(_weights(scores, hidden), keep, p),
+    cases=[(_SCORES, _HIDDEN, _KEEP_3, 0.5), (2 * _SCORES.T, _HIDDEN, ~_KEEP_3 | torch.eye(3).bool(), 0.1)],
+    mistakes=[
+        Mistake(
+            "on the scores",
+            lambda scores, hidden, keep, p: _weights(_drop(scores, keep, p), hidden),
+            "you dropped scores: a score of 0 still gets a share, so nothing is switched off",
+        ),
+        Mistake(
+            "rows mended",
+            lambda scores, hidden, keep, p: F.normalize(_drop(_weights(scores, hidden), keep, p), p=1.0, dim=-1),
+            "you made the rows add up to 1 again: after dropout they only do so on average",
+        ),
+        Mistake(
+            "not made larger",
+            lambda scores, hidden, keep, p: _weights(scores, hidden) * keep,
+            "what stays is as it was: divide it by 1 − p",
+        ),
+        Mistake(
+            "no mask",
+            lambda scores, hidden, keep, p: _drop(torch.softmax(scores, dim=-1), keep, p),
+            "the future is visible: hide it before softmax",
+        ),
+        Mistake(
+            "hidden by dropping",
+            lambda scores, hidden, keep, p: _weights(scores, hidden | ~keep) / (1 - p),
+            "you hid the dropped places before softmax, so the others share their weight: that is masking, not dropout",
+        ),
+        Mistake(
+            "mask after softmax",
+            lambda scores, hidden, keep, p: _drop(torch.softmax(scores, dim=-1).masked_fill(hidden, 0.0), keep, p),
+            "the mask comes after softmax: the future still sits in the denominator",
+        ),
+    ],
+    where="section 7.3",
+)
+
+# 7.4  Whole tokens. The outcome is a list of complaints.
+
+
+def _token_complaints(answer: type) -> list[str]:
+    module, x = answer(0.25), torch.rand(40, 50, 6) + 1
+    judged, trained = module.eval()(x), module.train()(x)
+    if trained.shape != x.shape:
+        return [f"the shape changes from {tuple(x.shape)} to {tuple(trained.shape)}"]
+    gone = trained == 0
+    whole, share = gone.all(dim=-1), gone.float().mean().item()
+    kept = trained[~gone] / x[~gone]
+    found = {
+        "in eval mode the output is not the input": not torch.equal(judged, x),
+        "in training mode nothing is dropped": share == 0,
+        "tokens lose some of their entries, not all or none": not torch.equal(whole, gone.any(dim=-1)),
+        "a whole text is dropped at once, or the same places in every text": bool(
+            whole.float().mean(1).std() > 0.3 or (whole == whole[:1]).all()
+        ),
+        "the share of dropped tokens is not p": abs(share - 0.25) > 0.1,
+        "what stays is not divided by 1 − p": kept.numel() > 0
+        and not torch.allclose(kept, torch.full_like(kept, 4 / 3), atol=1e-3),
+    }
+    return [complaint for complaint, is_true in found.items() if is_true][:1]
+
+
+class _TokenDropout(nn.Module):
+    """Right, and a base for the mistakes, which draw other decisions."""
+
+    scale = True
+
+    def __init__(self, p: float):
+        super().__init__()
+        self.p = p
+
+    def decisions(self, x: Tensor) -> Tensor:
+        return x[..., :1]
+
+    def active(self) -> bool:
+        return self.training
+
+    def forward(self, x: Tensor) -> Tensor:
+        factor = F.dropout(torch.ones_like(self.decisions(x)), self.p, training=self.active())
+        return x * (factor if self.scale or not self.active() else (factor > 0).float())
+
+
+class _Entries(_TokenDropout):
+    def decisions(self, x: Tensor) -> Tensor:
+        return x
+
+
+class _Features(_TokenDropout):
+    def decisions(self, x: Tensor) -> Tensor:
+        return x[:, :1]
+
+
+class _Places(_TokenDropout):
+    def decisions(self, x: Tensor) -> Tensor:
+        return x[:1, :, :1]
+
+
+class _AlwaysOn(_TokenDropout):
+    def active(self) -> bool:
+        return True
+
+
+class _NotScaled(_TokenDropout):
+    scale = False
+
+
+_TOKENS = Exercise(
+    reference=_TokenDropout,
+    probe=_token_complaints,
+    mistakes=[
+        Mistake("single entries", _Entries, "single entries are dropped: the decision is to be one for a whole token"),
+        Mistake("same places", _Places, "the same places are dropped in every text: each text needs its own decisions"),
+        Mistake("always on", _AlwaysOn, "tokens are dropped in eval mode as well: look at self.training"),
+        Mistake("not made larger", _NotScaled, "what stays is as it was: divide it by 1 − p"),
+    ],
+    where="sections 7.1 and 7.2",
+)
+
+EXERCISES = {
+    "7.A": _QUIET,
+    "7.B": _JUDGE,
+    "7.1": _BY_HAND,
+    "7.2": _VALUES,
+    "7.3": _ORDER,
+    "7.4": _TOKENS,
+}
