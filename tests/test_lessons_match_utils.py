@@ -105,6 +105,9 @@ COMPARE = {
     ),
     "simple_attention": on(*vectors((3,))),
     "SelfAttention": modules((3, 2), (8, 8), (4, 6, True), inputs=vectors),
+    "CausalAttention": modules((3, 2, 8, 0.0), (4, 6, 5, 0.0, True), inputs=vectors),
+    "StackedHeads": modules((3, 4, 8, 0.0, 2), (6, 6, 5, 0.0, 3, True), inputs=vectors),
+    "MultiHeadAttention": modules((3, 4, 8, 0.0, 2), (6, 6, 5, 0.0, 3, True), inputs=vectors),
 }
 
 

@@ -398,6 +398,18 @@ def test_numbers_of_an_attention_map():
     assert words(ax) == ["1.00", ".00", ".05", ".95"]
 
 
+def readability(ax):
+    """Return the contrast of each number of a map with its cell, and the number."""
+    [image] = ax.images
+    assert image.get_alpha() in (None, 1)
+    shown = image.get_array().astype(float).filled(np.nan)
+    for text in ax.texts:
+        column, row = text.get_position()
+        weight = shown[row, column]
+        cell = PAPER if np.isnan(weight) else to_hex(image.cmap(image.norm(weight)))
+        yield contrast(to_hex(text.get_color()), cell), text.get_text()
+
+
 def test_numbers_are_readable_on_any_cell():
     """Each colour that a weight from 0 to 1 can get, and weights just beside each step of the colours."""
     steps = torch.arange(257, dtype=torch.float64) / 256
@@ -406,14 +418,27 @@ def test_numbers_are_readable_on_any_cell():
     cells = values[: side * side].sort().values.reshape(side, side)
     assert cells.max() > 0.99
     [ax] = plot_attention({"": cells}, names(side), names(side)).axes
-    [image] = ax.images
-    worst = min(
-        (contrast(to_hex(text.get_color()), to_hex(image.cmap(image.norm(cells[row, column].item())))), text.get_text())
-        for text in ax.texts
-        for column, row in [text.get_position()]
-    )
-    assert image.get_alpha() in (None, 1)
-    assert worst[0] >= 4.5, f"{worst[0]:.2f} at {worst[1]}"
+    worst, number = min(readability(ax))
+    assert worst >= 4.5, f"{worst:.2f} at {number}"
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [[[1, 0], [1, 1]], torch.tensor([[1, 0], [1, 1]]), torch.tensor([[True, False], [True, True]])],
+    ids=["list", "int64 tensor", "bool tensor"],
+)
+def test_whole_numbers_are_weights_too(mask):
+    [ax] = plot_attention({"": mask}, ["a", "b"], ["a", "b"]).axes
+    assert words(ax) == ["1.00", ".00", "1.00", "1.00"]
+    assert min(readability(ax))[0] >= 4.5
+
+
+def test_weights_that_are_none():
+    """After dropout a weight may exceed 1; of a row that is hidden as a whole there are none."""
+    [ax] = drawn(plot_attention({"": torch.tensor([[2.0, 0.0], [math.nan, math.nan]])}, ["a", "b"], ["a", "b"])).axes
+    assert words(ax) == ["2.00", ".00", "nan", "nan"]
+    assert ax.images[0].get_clim() == (0, 1)
+    assert min(readability(ax))[0] >= 4.5
 
 
 def grid_of(fig):
@@ -491,6 +516,14 @@ def test_lines():
     assert [ax.get_yscale() for ax in fig.axes] == ["log", "linear"]
     [ax] = plot_lines({"": {"a": [1, 2, 3]}}, x, "x").axes
     assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+
+
+def test_panels_of_lines_with_one_scale():
+    panels = {"small": {"a": [1, 2]}, "large": {"a": [10, 20]}}
+    apart, alike = plot_lines(panels, [1, 2], "x"), plot_lines(panels, [1, 2], "x", same_y=True)
+    assert len({ax.get_ylim() for ax in apart.axes}) == 2
+    assert len({ax.get_ylim() for ax in alike.axes}) == 1
+    assert all(inside(ax, (1, 1)) and inside(ax, (2, 20)) for ax in alike.axes)
 
 
 def test_no_line_depends_on_colour_alone():

@@ -59,6 +59,11 @@ _CONVENTION = Exercise(
             "there is no mask any more: every token sees every other",
         ),
         Mistake(
+            "inverted and added",
+            lambda queries, keys, values: _fused(queries, keys, values, (~_allowed(queries)).float()),
+            "a mask of decimals is *added* to the scores: 1 for the future makes it more visible, not less",
+        ),
+        Mistake(
             "0 and 1 added",
             lambda queries, keys, values: _fused(queries, keys, values, _allowed(queries).float()),
             "a mask of decimals is *added* to the scores: 0 and 1 hide nothing, only True and False do",
@@ -75,14 +80,17 @@ def _complaints(answer: type) -> list[str]:
     short, long = answer(2, 2, 4), answer(2, 2, 8)
     extra = [name for name in short.state_dict() if not name.startswith("W_")]
     if extra:
-        return [f"{extra[0]} is in the state dict"]
+        shape = tuple(short.state_dict()[extra[0]].shape)
+        return [f"the saved weights hold {extra[0]}, a tensor of shape {shape} that is no weight"]
     long.load_state_dict(short.state_dict())
     meta = answer(2, 2, 4).to("meta")
-    masks = [item for item in vars(meta).values() if isinstance(item, Tensor)]
+    try:
+        meta.attention_weights(torch.ones(3, 2, device="meta"))
+        moves = True
+    except RuntimeError:
+        moves = False
     found = {
-        "the mask stays behind when the module moves to another device": any(
-            item.device.type != "meta" for item in masks
-        ),
+        "the mask stays behind when the module moves to another device": not moves,
         "the future is visible": not torch.equal(short.attention_weights(_V).triu(1), torch.zeros(4, 4)),
         "rows do not sum to 1": not torch.allclose(short.attention_weights(_V).sum(-1), torch.ones(4)),
         "other weights than the formula's": not torch.allclose(
@@ -124,7 +132,11 @@ class _Attribute(_Masked):
 
 class _Parameter(_Masked):
     def keep(self, hidden: Tensor) -> None:
-        self.hidden = nn.Parameter(hidden.float())
+        self.causal_mask = nn.Parameter(hidden.float())
+
+    @property
+    def hidden(self) -> Tensor:
+        return self.causal_mask
 
 
 class _NoMask(_Masked):
@@ -140,6 +152,11 @@ _LUGGAGE = Exercise(
             "saved with the weights",
             _Persistent,
             "the saved weights hold a tensor of 4 × 4 that is no weight, and the larger module has no place for it",
+        ),
+        Mistake(
+            "parameter",
+            _Parameter,
+            "the mask is a parameter now: it is saved, and training might change it",
         ),
         Mistake(
             "plain attribute",
@@ -158,13 +175,19 @@ _LUGGAGE = Exercise(
 # 6.C  Hide the scores, not the weights.
 
 _HIDE = Exercise(
+    keeps_arguments=True,
     reference=_causal,
-    cases=[(_SCORES,), (3 * _SCORES.T,), (torch.tensor([[-2e4, 5.0], [0.0, 1.0]]),)],
+    cases=[
+        (_SCORES,),
+        (3 * _SCORES.T,),
+        (torch.tensor([[-2e4, 5.0], [0.0, 1.0]]),),
+        (torch.tensor([[-2e9, 5.0], [0.0, 1.0]]),),
+    ],
     mistakes=[
         Mistake(
             "weights zeroed",
             lambda scores: torch.softmax(scores, dim=-1).masked_fill(_above(scores), 0.0),
-            "the upper triangle is 0, but the rows add up to less than 1",
+            "the upper triangle is 0, but the first rows add up to less than 1",
         ),
         Mistake(
             "divided afterwards",
@@ -175,6 +198,11 @@ _HIDE = Exercise(
             "zero for hidden",
             lambda scores: _causal(scores, fill=0.0),
             "the hidden scores are 0, which is a score like any other: e to the power 0 is 1",
+        ),
+        Mistake(
+            "large finite fill",
+            lambda scores: _causal(scores, fill=-1e9),
+            "right for ordinary scores, but a visible score of −2,000,000,000 loses against −1e9: only −∞ always loses",
         ),
         Mistake(
             "finite fill",
@@ -242,6 +270,11 @@ _THIRD = 1 / 3
 _IN_THE_HEAD = Exercise(
     reference=[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [_THIRD, _THIRD, _THIRD]],
     mistakes=[
+        Mistake(
+            "rounded",
+            [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.33, 0.33, 0.33]],
+            "right, but rounded: write 1/3",
+        ),
         Mistake(
             "no mask",
             [[_THIRD] * 3] * 3,
@@ -327,6 +360,7 @@ _ATTENTIONS = [
     lambda x: x.cumsum(dim=0),
     lambda x: torch.cat([x[:-2], x[-1:], x[-1:]]),
     lambda x: torch.cat([x[1:2], x[1:]]),
+    lambda x: torch.cat([x[2:3], x[1:]]),
 ]
 
 
@@ -335,6 +369,15 @@ def _detect(attend: Callable, x: Tensor, places: range | None = None, tolerance:
         changed = x.clone()
         changed[place + 1 :] += 1.0
         if not torch.allclose(attend(x)[: place + upto], attend(changed)[: place + upto], atol=tolerance, rtol=0):
+            return True
+    return False
+
+
+def _detect_next(attend: Callable, x: Tensor) -> bool:
+    for place in range(len(x) - 1):
+        changed = x.clone()
+        changed[place + 1] += 1.0
+        if not torch.equal(attend(x)[place], attend(changed)[place]):
             return True
     return False
 
@@ -370,9 +413,14 @@ _DETECTOR = Exercise(
             "you change the last token only: one of the leaks is between the first two",
         ),
         Mistake(
+            "only the next token changed",
+            lambda attend, x: _detect_next(attend, x),
+            "you change one token after each place: a leak can come from farther ahead, so change all that follow",
+        ),
+        Mistake(
             "the changed token compared",
             lambda attend, x: _detect(attend, x, upto=2),
-            "you compare one output too many: the one at the changed place may change, of course",
+            "your answer is True for every attention: do you compare an output at a place that you changed?",
         ),
         Mistake(
             "past changed",
@@ -382,7 +430,7 @@ _DETECTOR = Exercise(
         Mistake(
             "too tolerant",
             lambda attend, x: _detect(attend, x, tolerance=10.0),
-            "your tolerance swallows real leaks: what is hidden must not change anything at all",
+            "your answer is False for every attention: is there a tolerance that swallows real leaks?",
         ),
         Mistake(
             "x changed",
@@ -398,6 +446,35 @@ _DETECTOR = Exercise(
     where="section 6.4",
 )
 
+# 6.5  Which model cheats.
+
+_CHEAT = Exercise(
+    reference=["B", 5, "A"],
+    mistakes=[
+        Mistake(
+            "small loss believed",
+            ["B", 5, "B"],
+            "B writes with nothing to its right, as at place 5, and there it is the worse of the two",
+        ),
+        Mistake(
+            "good model suspected",
+            ["A", 5, "B"],
+            "a loss that falls slowly is honest; a loss of 0 on text that a model has not seen is not",
+        ),
+        Mistake(
+            "first place",
+            ["B", 0, "A"],
+            "at place 0 the answer, token 1, is in the window: it is not only at the last place",
+        ),
+        Mistake(
+            "counted from 1",
+            ["B", 6, "A"],
+            "right, but counted from 1: the last of six places is 5",
+        ),
+    ],
+    where="section 6.1",
+)
+
 EXERCISES = {
     "6.A": _CONVENTION,
     "6.B": _LUGGAGE,
@@ -406,4 +483,5 @@ EXERCISES = {
     "6.2": _IN_THE_HEAD,
     "6.3": _RECENT,
     "6.4": _DETECTOR,
+    "6.5": _CHEAT,
 }

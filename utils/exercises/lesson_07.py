@@ -11,14 +11,15 @@ from utils.exercises import Exercise, Mistake
 
 def _mode_complaints(answer: type) -> list[str]:
     module, x = answer(), torch.ones(4_000)
-    trained = [module.train()(x) for _ in range(2)]
-    judged = [module.eval()(x) for _ in range(2)]
+    trained = [module.train()(x.clone()) for _ in range(2)]
+    judged = [module.eval()(x.clone()) for _ in range(2)]
     found = {
         "two runs in eval mode differ": not torch.equal(*judged),
         "in eval mode the output is not the input": not torch.equal(judged[0], x),
         "in training mode nothing is dropped": torch.equal(trained[0], x),
         "two runs in training mode drop the same": torch.equal(*trained),
-        "what stays is not divided by 1 − p": not set(trained[0].tolist()) <= {0.0, 2.0},
+        "p was 0.5, so ones become 0 or 2 in training mode; yours become something else": not set(trained[0].tolist())
+        <= {0.0, 2.0},
     }
     return [complaint for complaint, is_true in found.items() if is_true]
 
@@ -125,6 +126,7 @@ def _drop(x: Tensor, keep: Tensor, p: float) -> Tensor:
 
 
 _BY_HAND = Exercise(
+    keeps_arguments=True,
     reference=_drop,
     cases=[(_X, _KEEP, 0.2), (_X, ~_KEEP, 0.75), (_X, torch.ones_like(_KEEP), 0.0)],
     mistakes=[
@@ -174,6 +176,7 @@ def _weights(scores: Tensor, hidden: Tensor) -> Tensor:
 
 
 _ORDER = Exercise(
+    keeps_arguments=True,
     reference=lambda scores, hidden, keep, p: _drop(_weights(scores, hidden), keep, p),
     cases=[(_SCORES, _HIDDEN, _KEEP_3, 0.5), (2 * _SCORES.T, _HIDDEN, ~_KEEP_3 | torch.eye(3).bool(), 0.1)],
     mistakes=[
@@ -216,20 +219,30 @@ _ORDER = Exercise(
 
 def _token_complaints(answer: type) -> list[str]:
     module, x = answer(0.25), torch.rand(40, 50, 6) + 1
-    judged, trained = module.eval()(x), module.train()(x)
+    judged, trained = module.eval()(x.clone()), module.train()(x.clone())
+    if trained is None or judged is None:
+        return ["forward returns None: the return is missing"]
     if trained.shape != x.shape:
         return [f"the shape changes from {tuple(x.shape)} to {tuple(trained.shape)}"]
     gone = trained == 0
     whole, share = gone.all(dim=-1), gone.float().mean().item()
     kept = trained[~gone] / x[~gone]
     found = {
-        "in eval mode the output is not the input": not torch.equal(judged, x),
+        "tokens are dropped in eval mode as well: look at self.training": bool((judged == 0).any()),
+        "in eval mode the output is not the input: what stays is made larger in training only": not torch.equal(
+            judged, x
+        ),
         "in training mode nothing is dropped": share == 0,
         "tokens lose some of their entries, not all or none": not torch.equal(whole, gone.any(dim=-1)),
-        "a whole text is dropped at once, or the same places in every text": bool(
-            whole.float().mean(1).std() > 0.3 or (whole == whole[:1]).all()
+        "whole texts are dropped: the decision is to be one for each token": bool(whole.float().mean(1).std() > 0.3),
+        "the same places are dropped in every text: each text needs its own decisions": bool(
+            (whole == whole[:1]).all()
         ),
         "the share of dropped tokens is not p": abs(share - 0.25) > 0.1,
+        "the same number of tokens is dropped in every text: each token is drawn by itself": whole.sum(1)
+        .unique()
+        .numel()
+        == 1,
         "what stays is not divided by 1 − p": kept.numel() > 0
         and not torch.allclose(kept, torch.full_like(kept, 4 / 3), atol=1e-3),
     }
@@ -285,11 +298,27 @@ _TOKENS = Exercise(
     probe=_token_complaints,
     mistakes=[
         Mistake("single entries", _Entries, "single entries are dropped: the decision is to be one for a whole token"),
-        Mistake("same places", _Places, "the same places are dropped in every text: each text needs its own decisions"),
-        Mistake("always on", _AlwaysOn, "tokens are dropped in eval mode as well: look at self.training"),
+        Mistake("same places", _Places, "the same places go in every text: each text needs decisions of its own"),
+        Mistake("always on", _AlwaysOn, "tokens go in eval mode as well: look at self.training"),
         Mistake("not made larger", _NotScaled, "what stays is as it was: divide it by 1 − p"),
     ],
     where="sections 7.1 and 7.2",
+)
+
+# 7.5  Read the curves.
+
+_CURVES = Exercise(
+    reference=[2, True],
+    mistakes=[
+        Mistake("the last", [5, True], "you keep the last model although it overfits: held-out loss was lowest before"),
+        Mistake("training loss believed", [5, False], "the training loss only says how well the text seen is known"),
+        Mistake("counted from 1", [3, True], "right, but counted from 1: the epochs are 0 to 5"),
+        Mistake("no overfitting", [2, False], "the lines drift apart and the held-out loss rises: that is overfitting"),
+        Mistake(
+            "the first", [0, True], "the lines are closest there, but both losses are high: held-out loss falls further"
+        ),
+    ],
+    where="section 7.4",
 )
 
 EXERCISES = {
@@ -299,4 +328,5 @@ EXERCISES = {
     "7.2": _VALUES,
     "7.3": _ORDER,
     "7.4": _TOKENS,
+    "7.5": _CURVES,
 }
