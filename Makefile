@@ -34,6 +34,7 @@ notebooks: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/windows.py
+	$(BIN)/python benchmarks/attention.py
 
 clean:
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
