@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sys
 import sysconfig
+from functools import partial
 from io import BytesIO
 from itertools import pairwise, product
 from pathlib import Path
@@ -25,6 +26,15 @@ from utils.attention import CausalAttention, MultiHeadAttention, StackedHeads
 moderate = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 # What rounding may do to numbers of about unit size.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 5e-2, torch.float16: 5e-3}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Work on a few numbers is done before other threads have taken it up: on busy cores this is ten times faster."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 class Kind(NamedTuple):
@@ -146,7 +156,8 @@ def test_a_changed_future_leaves_the_past_bit_for_bit(kind, dtype, shape):
 
 @every_kind
 def test_a_changed_future_leaves_the_past_of_a_long_text(kind):
-    """The fused attention works block by block: look on both sides of their borders."""
+    """The fused attention works block by block, in several threads: look on both sides of the borders."""
+    torch.set_num_threads(2)
     assert_no_leak(made(kind, context_length=700), vectors(1, 600, 6), [0, 31, 32, 255, 256, 511, 512, 598])
 
 
@@ -207,14 +218,6 @@ def test_equal_scores_give_the_mean_of_what_is_visible(kind):
     means = torch.ones(4, 4).tril() / torch.arange(1, 5)[:, None]
     close(module.attention_weights(x), means.expand(*[2] * kind.has_heads, 4, 4))
     close(used_weights(x), means.expand(*[2] * kind.has_heads, 4, 4))
-
-
-@every_kind
-def test_two_equal_tokens_at_the_start_get_equal_contexts(kind):
-    module, x = made(kind), vectors(5, 6)
-    x[1] = x[3] = x[0]
-    close(module(x)[1], module(x)[0])
-    assert (module(x)[3] - module(x)[0]).abs().max() > 1e-3
 
 
 @every_kind
@@ -317,6 +320,10 @@ def test_dropout_falls_on_the_weights_alone(kind, dropout):
     assert (rows - 1).abs().max() > 0.1, "rows sum to 1 on average only"
     for one, another in pairwise(kept.flatten(end_dim=-2)[:40]):
         assert not torch.equal(one, another), "each text, each head: a draw of its own"
+    set_parameters(
+        module, W_value_weight=1
+    )  # each value is [1, 1, …]: a context is the sum of its row, again and again
+    close(seeded(used_weights, x), rows[..., None].expand_as(used))
 
 
 # State, sizes, kinds of numbers
@@ -412,13 +419,14 @@ def test_kinds_of_numbers(kind):
 
 @every_kind
 def test_meta_device(kind):
+    """Made there, or moved there with all it has."""
     with torch.device("meta"):
-        empty = kind.layer(**arguments(kind)).eval()
-    for num_tokens in (1, 9):
+        made_there = kind.layer(**arguments(kind)).eval()
+    for module, num_tokens in product([made_there, made(kind).to("meta")], [1, 9]):
         x = torch.zeros(2, num_tokens, 6, device="meta")
-        assert empty(x).shape == (2, num_tokens, 8)
-        assert empty(x).device.type == "meta"
-        assert empty.attention_weights(x).shape == (2, *[2] * kind.has_heads, num_tokens, num_tokens)
+        assert module(x).shape == (2, num_tokens, 8)
+        assert module(x).device.type == "meta"
+        assert module.attention_weights(x).shape == (2, *[2] * kind.has_heads, num_tokens, num_tokens)
 
 
 @every_kind
@@ -530,10 +538,6 @@ def as_torchs(p, x, num_heads, need_weights=False):
     return functional_call(module, renamed, (x, x, x), options, strict=True)[0]
 
 
-def as_torchs_with_weights(p, x, num_heads):
-    return as_torchs(p, x, num_heads, need_weights=True)
-
-
 @pytest.mark.parametrize("num_tokens", [1, 2, 9])
 @pytest.mark.parametrize("num_heads", [1, 2, 4])
 @pytest.mark.parametrize("qkv_bias", [False, True])
@@ -550,7 +554,7 @@ def test_all_forms_are_one_layer(num_tokens, num_heads, qkv_bias, dtype, toleran
     gradients = torch.autograd.grad((expected * direction).sum(), [x, *p.values()])
     close(module(x), expected, tolerance)
     forms = [as_stacked, as_multi_head, as_fused, as_raw_sdpa]
-    for form in forms + ([as_torchs, as_torchs_with_weights] if d_in == 8 else []):
+    for form in forms + ([as_torchs, partial(as_torchs, need_weights=True)] if d_in == 8 else []):
         actual = form(p, x, num_heads)
         close(actual, expected, tolerance)
         found = torch.autograd.grad((actual * direction).sum(), [x, *p.values()])
@@ -591,31 +595,21 @@ def can_compile():
     return sys.platform == "linux" and shutil.which("g++") is not None and header.exists()
 
 
-def with_gradients(call, x, parameters):
-    outputs = call(x)
-    return [outputs, *torch.autograd.grad(outputs.square().sum(), [x, *parameters])]
-
-
-# torch's own: on its way to the compiler it imports a module that still uses what torch deprecates.
+# On its way to the compiler torch imports a module of its own that uses what torch deprecates.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
-@pytest.mark.parametrize(
-    "backend",
-    [
-        "aot_eager",
-        pytest.param(
-            "inductor", marks=pytest.mark.skipif(not can_compile(), reason="needs Linux, g++ and Python's headers")
-        ),
-    ],
-)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled(backend):
-    module = made(Kind(MultiHeadAttention, False))
+    if backend == "inductor" and not can_compile():
+        pytest.skip("needs Linux, g++ and Python's headers")
+    module = made(Kind(MultiHeadAttention, False)).requires_grad_(backend == "aot_eager")  # to save half a minute
     torch.compiler.reset()
     compiled = torch.compile(module, backend=backend, fullgraph=True, dynamic=True)
     for num_tokens in (9, 5):
-        x = vectors(2, num_tokens, 6).requires_grad_()
-        results = with_gradients(compiled, x, module.parameters())
-        for actual, expected in zip(results, with_gradients(module, x, module.parameters())):
-            close(actual, expected)
+        x = vectors(2, num_tokens, 6)
+        close(compiled(x), module(x))
+        if backend == "aot_eager":
+            found, expected = (torch.autograd.grad(call(x).sum(), module.parameters()) for call in (compiled, module))
+            close(found, expected, 1e-5)
     torch.compiler.reset()
 
 

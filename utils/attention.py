@@ -1,5 +1,7 @@
 """Attention, class by class: read down the page to see what each adds to the one before."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -88,10 +90,6 @@ class CausalAttention(SelfAttention):
         super().__init__(d_in, d_out, qkv_bias)
         self.context_length = as_integer("context_length", context_length, at_least=1)
         self.dropout = nn.Dropout(as_share("dropout", dropout))
-        # True above the diagonal: the key comes after the query. It moves along with the module, and
-        # is in no state dict, so that weights fit any context_length.
-        hidden = torch.triu(torch.ones(context_length, context_length, dtype=torch.bool), diagonal=1)
-        self.register_buffer("hidden", hidden, persistent=False)
 
     def attention_weights(self, x: Tensor) -> Tensor:
         """Return (…, num_tokens, num_tokens), before dropout, 0 above the diagonal.
@@ -99,10 +97,9 @@ class CausalAttention(SelfAttention):
         Args and errors are those of `forward`.
         """
         _check_tokens(x, self.W_query.in_features, self.context_length)
-        num_tokens = x.shape[-2]
         queries, keys = self.W_query(x), self.W_key(x)  # (…, num_tokens, d_out)
         attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_tokens, num_tokens)
-        attn_scores = attn_scores.masked_fill(self.hidden[:num_tokens, :num_tokens], -torch.inf)
+        attn_scores = attn_scores.masked_fill(_future(attn_scores), -torch.inf)
         return torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -180,20 +177,29 @@ class MultiHeadAttention(nn.Module):
         _check_tokens(x, self.W_query.in_features, self.context_length)
         queries, keys = self.split_heads(self.W_query(x)), self.split_heads(self.W_key(x))
         attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_heads, num_tokens, num_tokens)
-        hidden = torch.ones(attn_scores.shape[-2:], dtype=torch.bool, device=x.device).triu(diagonal=1)
-        return torch.softmax(attn_scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5, dim=-1)
+        attn_scores = attn_scores.masked_fill(_future(attn_scores), -torch.inf)
+        return torch.softmax(attn_scores / self.head_dim**0.5, dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the context vectors, (…, num_tokens, d_out); args and errors as for `CausalAttention`."""
         _check_tokens(x, self.W_query.in_features, self.context_length)
-        queries = self.split_heads(self.W_query(x))  # (…, num_tokens, d_in) -> (…, num_heads, num_tokens, head_dim)
+        # Only with exactly one batch axis is torch's attention fused; else it would build the square.
+        batch_shape = x.shape[:-2]
+        x = x.reshape(math.prod(batch_shape), *x.shape[-2:])  # (batch_size, num_tokens, d_in)
+        queries = self.split_heads(self.W_query(x))  # -> (batch_size, num_heads, num_tokens, head_dim)
         keys = self.split_heads(self.W_key(x))
         values = self.split_heads(self.W_value(x))
         # dropout_p knows nothing of train() and eval(): it must be 0 in eval.
-        dropout = self.dropout.p if self.training else 0.0
+        dropout = self.dropout.p if self.dropout.training else 0.0
         heads = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
-        joined = heads.transpose(-3, -2).flatten(-2)  # (…, num_heads, num_tokens, head_dim) -> (…, num_tokens, d_out)
-        return self.out_proj(joined)
+        joined = heads.transpose(-3, -2).flatten(-2)  # (batch_size, num_tokens, num_heads · head_dim)
+        return self.out_proj(joined).reshape(*batch_shape, *joined.shape[-2:])
+
+
+def _future(attn_scores: Tensor) -> Tensor:
+    """Return (num_tokens, num_tokens) bool, True where the key comes after the query and is to be hidden."""
+    # Made anew each time rather than kept as a buffer: nothing to save, to move or to lose.
+    return torch.ones(attn_scores.shape[-2:], dtype=torch.bool, device=attn_scores.device).triu(diagonal=1)
 
 
 def _head_dim(d_out: int, num_heads: int) -> int:

@@ -120,7 +120,8 @@ def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: S
         ax.imshow(numbers(weights), cmap=blues, vmin=0, vmax=1)
         for i, row in enumerate(numbers(weights)):
             for j, weight in enumerate(row):
-                ink = "white" if _luminance(blues(weight)) < 0.179 else "black"  # at least 4.5 : 1 on each cell
+                light = math.isnan(weight) or _luminance(blues(float(weight))) >= 0.179
+                ink = "black" if light else "white"  # at least 4.5 : 1 on each cell
                 ax.text(j, i, f"{weight:.2f}".lstrip("0"), ha="center", va="center", size=8, color=ink)
         ax.set_xticks(range(len(keys)), keys, rotation=45, ha="right", size=9, parse_math=False)
         ax.set_yticks(range(len(queries)), queries, size=9, parse_math=False)
