@@ -80,9 +80,10 @@ def modules(*arguments, inputs):
             a, b = lesson(*args), ours(*args)
             a.load_state_dict(b.state_dict())
             for x in inputs(args):
-                assert torch.equal(a(x), b(x)), f"{args} with {tuple(x.shape)}"
+                # Not bit for bit: with another number of batch axes torch may take another route.
+                assert torch.allclose(a(x), b(x), atol=1e-6), f"{args} with {tuple(x.shape)}"
                 if hasattr(b, "attention_weights"):
-                    assert torch.equal(a.attention_weights(x), b.attention_weights(x))
+                    assert torch.allclose(a.attention_weights(x), b.attention_weights(x), atol=1e-6)
 
     return compare
 
