@@ -28,8 +28,7 @@ lint: $(READY)
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
-	$(BIN)/jupyter nbconvert --to notebook --inplace --coalesce-streams --TagRemovePreprocessor.enabled=True \
-		--TagRemovePreprocessor.remove_all_outputs_tags=live-slider $(NOTEBOOKS)
+	$(BIN)/python tests/normalise.py $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys metadata.language_info.version $(NOTEBOOKS)
 
 bench: $(READY)

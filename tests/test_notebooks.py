@@ -254,8 +254,7 @@ def test_markdown_is_plain(path):
 def test_cells_were_run_once_and_in_order(path):
     for count, cell in enumerate(code_cells(read(path)), 1):
         counts = {cell.execution_count, *(output.get("execution_count", count) for output in cell.outputs)}
-        # A live slider's output is taken away, and its count with it.
-        if counts != {count} and not ("live-slider" in tags(cell) and counts == {None}):
+        if counts != {count}:
             yield cell, f"its counts are {counts}, not {count}: run `make notebooks`"
 
 
