@@ -33,7 +33,7 @@ BARS = {
     (1024, 4): ("ms", 1.10),
     (4096, 1): ("mib", 1.05),
 }  # ours to the floor, both directions
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 3e-2}  # of the largest entry
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2}  # of the largest entry
 
 
 class Floor(nn.Module):
