@@ -27,7 +27,7 @@ lint: $(READY)
 # Run all lessons from fresh kernels and bring them into the form that is compared and committed.
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+		--ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=300 $(NOTEBOOKS)
 	$(BIN)/python tests/normalise.py $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys metadata.language_info.version $(NOTEBOOKS)
 

@@ -6,12 +6,12 @@ python tests/normalise.py notebooks/*.ipynb
 import sys
 
 import nbformat
-from nbconvert.preprocessors.coalescestreams import coalesce_streams
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 for path in sys.argv[1:]:
     notebook = nbformat.read(path, as_version=4)
+    notebook, _ = CoalesceStreamsPreprocessor(enabled=True)(notebook, {})
     for cell in notebook.cells:
-        if cell.cell_type == "code":
-            live = "live-slider" in cell.metadata.get("tags", [])
-            cell.outputs = [] if live else coalesce_streams(cell.outputs)
+        if "live-slider" in cell.metadata.get("tags", []):
+            cell.outputs = []
     nbformat.write(notebook, path)
