@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.tokenizer import as_integer, as_share
+from utils.arguments import as_integer, as_share
 
 
 def simple_attention(inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from utils.tokenizer import as_integer
+from utils.arguments import as_integer
 
 
 class TokenWindows(Dataset):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from utils.tokenizer import as_integer, as_share
+from utils.arguments import as_integer, as_share
 
 
 class TokenAndPositionEmbedding(nn.Module):

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -14,6 +13,8 @@ import tiktoken
 import torch
 from tiktoken_ext.openai_public import r50k_pat_str
 from torch import Tensor
+
+from utils.arguments import as_integer
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 VOCABULARY_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
@@ -223,33 +224,6 @@ def read_text(path_or_name: str | Path) -> str:
     if not text:
         raise ValueError(f"{path} is empty: there is no text to read")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def as_integer(name: str, value: int, at_least: int | None = None) -> int:
-    """Return a whole number of any library as an int; the check that all of utils shares.
-
-    Raises:
-        TypeError: `value` is no integer (a bool is none either).
-        ValueError: `value` is smaller than `at_least`.
-    """
-    try:
-        integer = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        integer = None
-    if integer is None:
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if at_least is not None and integer < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, not {integer}")
-    return integer
-
-
-def as_share(name: str, value: float) -> float:
-    """Return a share, such as a dropout, as a float; ValueError outside 0..1, TypeError for what is no number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name} must be a number from 0 to 1, not {value!r}")
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, not {value}")
-    return float(value)
 
 
 def _merge(pieces: list[bytes], pair: bytes) -> list[bytes]:

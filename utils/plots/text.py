@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
+from utils.arguments import as_integer
 from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, PAPER, TOKEN_FILLS, bare_figure, new_figure
-from utils.tokenizer import as_integer
 
 # A text may hold dollar signs: they are no formula.
 _CENTRED = {"ha": "center", "va": "center", "parse_math": False}
