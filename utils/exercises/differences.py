@@ -22,8 +22,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if a.dtype != b.dtype or a.shape != b.shape or a.layout != b.layout:
             return False
-        close = a.is_floating_point() or a.is_complex()
-        return torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) if close else torch.equal(a, b)
+        return bool(_agree(a, b).all())
     if isinstance(a, Raised) and isinstance(b, Raised):
         # torch has one kind of error for everything: there the text tells them apart.
         return a.kind == b.kind and (a.kind != "RuntimeError" or a.text[:20] == b.text[:20])
@@ -102,10 +101,15 @@ def _difference_of_tensors(subject: str, got: Tensor, expected: Tensor) -> tuple
         return "wrong dtype", f"{subject} holds {got.dtype}, not {expected.dtype}"
     if got.numel() <= 8:
         return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
-    exact = not (got.is_floating_point() or got.is_complex())
-    agree = got == expected if exact else torch.isclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
-    place = tuple((~agree).nonzero()[0].tolist())
+    place = tuple((~_agree(got, expected)).nonzero()[0].tolist())
     return "wrong value", f"{subject} has {shown(got[place])} at {list(place)}, not {shown(expected[place])}"
+
+
+def _agree(a: Tensor, b: Tensor) -> Tensor:
+    """Return, entry by entry, whether tensors of one dtype and shape agree: decimals nearly, whole numbers exactly."""
+    if a.is_floating_point() or a.is_complex():
+        return torch.isclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+    return a == b
 
 
 def shown(value: Any) -> str:

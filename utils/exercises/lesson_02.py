@@ -272,45 +272,41 @@ def _not_in(num_tokens: int, read: set[int]) -> list[int]:
     return sorted(set(range(num_tokens)) - read)
 
 
-def _inputs(windows: list[tuple[list, list]]) -> set[int]:
-    return {place for input_ids, _ in windows for place in input_ids}
+def _read(num_tokens: int, context_length: int, stride: int) -> set[int]:
+    return {place for input_ids, _ in _windows(range(num_tokens), context_length, stride) for place in input_ids}
 
 
-def _targets(windows: list[tuple[list, list]]) -> set[int]:
-    return {place for _, target_ids in windows for place in target_ids}
+def _guessed(num_tokens: int, context_length: int, stride: int) -> set[int]:
+    return {place for _, target_ids in _windows(range(num_tokens), context_length, stride) for place in target_ids}
 
 
 _NEVER = Exercise(
-    reference=lambda n, length, stride: _not_in(n, _inputs(_windows(range(n), length, stride))),
+    reference=lambda n, length, stride: _not_in(n, _read(n, length, stride)),
     cases=[(10, 4, 1), (10, 4, 4), (12, 4, 5), (14, 4, 6), (20, 3, 7)],
     mistakes=[
         Mistake(
             "targets count as read",
-            lambda n, length, stride: _not_in(
-                n, _inputs(_windows(range(n), length, stride)) | _targets(_windows(range(n), length, stride))
-            ),
+            lambda n, length, stride: _not_in(n, _read(n, length, stride) | _guessed(n, length, stride)),
             "you list what is in no window at all: a token that is only a target is never read either",
         ),
         Mistake(
             "targets for inputs",
-            lambda n, length, stride: _not_in(n, _targets(_windows(range(n), length, stride))),
+            lambda n, length, stride: _not_in(n, _guessed(n, length, stride)),
             "you list what is never a target: asked is what is never an input",
         ),
         Mistake(
             "tail forgotten",
-            lambda n, length, stride: _not_in(
-                max(_inputs(_windows(range(n), length, stride))) + 1, _inputs(_windows(range(n), length, stride))
-            ),
+            lambda n, length, stride: _not_in(max(_read(n, length, stride)) + 1, _read(n, length, stride)),
             "the gaps are there, but the tail after the last window is missing",
         ),
         Mistake(
             "a window without target",
-            lambda n, length, stride: _not_in(n, _inputs(_windows(range(n + 1), length, stride))),
+            lambda n, length, stride: _not_in(n, _read(n + 1, length, stride)),
             "you let a window in whose last target lies behind the end of the text",
         ),
         Mistake(
             "only the tail",
-            lambda n, length, stride: list(range(max(_inputs(_windows(range(n), length, stride))) + 1, n)),
+            lambda n, length, stride: list(range(max(_read(n, length, stride)) + 1, n)),
             "the tail is there, but with a large stride there are gaps between the inputs as well",
         ),
         Mistake(
@@ -320,7 +316,7 @@ _NEVER = Exercise(
         ),
         Mistake(
             "read for unread",
-            lambda n, length, stride: sorted(_inputs(_windows(range(n), length, stride))),
+            lambda n, length, stride: sorted(_read(n, length, stride)),
             "you list the tokens that are an input: asked are the others",
         ),
     ],
@@ -343,16 +339,12 @@ def _cut_and_split(ids: Sequence, num_train: int, context_length: int, stride: i
     return windows[:count], windows[count:]
 
 
-def _split_by_start(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
+def _cut_and_filter(ids: Sequence, num_train: int, context_length: int, stride: int, reach: int = 0) -> tuple:
+    """Cut all, then keep for training what ends before num_train + reach, and hold out what starts from it on."""
     starts = _starts(len(ids), context_length, stride)
-    sides = ([i for i in starts if i + context_length <= num_train], [i for i in starts if i >= num_train])
-    return tuple([(ids[i : i + context_length], ids[i + 1 : i + context_length + 1]) for i in side] for side in sides)
-
-
-def _cut_and_filter(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
-    starts = _starts(len(ids), context_length, stride)
-    sides = ([i for i in starts if i + context_length < num_train], [i for i in starts if i >= num_train])
-    return tuple([(ids[i : i + context_length], ids[i + 1 : i + context_length + 1]) for i in side] for side in sides)
+    windows = list(zip(starts, _windows(ids, context_length, stride)))
+    train = [window for start, window in windows if start + context_length < num_train + reach]
+    return train, [window for start, window in windows if start >= num_train]
 
 
 def _inputs_apart(ids: Sequence, num_train: int, context_length: int, stride: int) -> tuple:
@@ -374,9 +366,9 @@ _HELD_OUT = Exercise(
             "the last training window has a held-out token as target: the model is taught it",
         ),
         Mistake(
-            "split by where windows start",
-            _split_by_start,
-            "each window was put where it starts: those that start just before the border reach across it",
+            "a held-out target, filtered",
+            lambda *arguments: _cut_and_filter(*arguments, reach=1),
+            "you looked at inputs only: where inputs end just before num_train, the last target is a held-out token",
         ),
         Mistake(
             "cut before split, filtered",
