@@ -1,6 +1,6 @@
 """Figures of the course: computed from data, described in words, readable in light and dark."""
 
-from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, shape_ledger, show
+from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, as_png, shape_ledger, show
 from utils.plots.text import ROUTE, plot_counts, plot_merges, plot_route, plot_tokens, plot_windows
 from utils.plots.vectors import (
     plot_attention,
@@ -17,6 +17,7 @@ __all__ = [
     "PAPER",
     "ROUTE",
     "TOKEN_FILLS",
+    "as_png",
     "plot_attention",
     "plot_bars",
     "plot_counts",

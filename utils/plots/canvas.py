@@ -23,7 +23,6 @@ AXIS_COLOURS = {
 INK, MUTED, PAPER = "#1a1a1a", "#595959", "#ffffff"
 # Neighbouring tokens take turns; dark ink is readable on each.
 TOKEN_FILLS = ("#cfe6f5", "#ffe3b8", "#cdeee0", "#f6d7e8", "#f4eeb0")
-_DPI = 144
 
 
 def show(fig: Figure, alt: str) -> None:
@@ -52,14 +51,19 @@ def show(fig: Figure, alt: str) -> None:
     if get_ipython() is None:
         print(alt)
         return
-    png = io.BytesIO()
-    fig.savefig(png, format="png", dpi=_DPI, facecolor=PAPER)
     width, height = (round(inches * 96) for inches in fig.get_size_inches())
     display(
-        {"image/png": base64.b64encode(png.getvalue()).decode("ascii"), "text/plain": alt},
+        {"image/png": base64.b64encode(as_png(fig)).decode("ascii"), "text/plain": alt},
         metadata={"image/png": {"alt": alt, "width": width, "height": height}},
         raw=True,
     )
+
+
+def as_png(fig: Figure) -> bytes:
+    """Return the figure as a PNG, sharp on fine screens too."""
+    png = io.BytesIO()
+    fig.savefig(png, format="png", dpi=144, facecolor=PAPER)
+    return png.getvalue()
 
 
 def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
@@ -109,3 +113,18 @@ def bare_figure(width: float, height: float) -> tuple[Figure, Axes]:
     ax = fig.add_subplot()
     ax.set_axis_off()
     return fig, ax
+
+
+def finished(fig: Figure) -> Figure:
+    """Return the figure with all words read as they are: a dollar sign in a token starts no formula."""
+    for ax in fig.axes:
+        legend = ax.get_legend()
+        for text in (*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_parse_math(False)
+    return fig
+
+
+def visible(piece: str) -> str:
+    """Return a piece of text with its blanks made visible and what has no glyph spelt out."""
+    signs = {" ": "␣", "\n": "↵"}
+    return "".join(signs.get(c) or (c if c.isprintable() else c.encode("unicode_escape").decode()) for c in piece)

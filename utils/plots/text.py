@@ -9,10 +9,9 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
 from utils.arguments import as_integer
-from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, PAPER, TOKEN_FILLS, bare_figure, new_figure
+from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, PAPER, TOKEN_FILLS, bare_figure, finished, new_figure, visible
 
-# A text may hold dollar signs: they are no formula.
-_CENTRED = {"ha": "center", "va": "center", "parse_math": False}
+_CENTRED = {"ha": "center", "va": "center"}
 ROUTE = ("text", "IDs", "batch", "embeddings", "attention", "…", "logits", "text")
 
 
@@ -34,12 +33,12 @@ def plot_route(station: str) -> Figure:
         ax.add_patch(
             FancyBboxPatch((left, -0.3), width, 0.6, boxstyle="round,pad=0.1,rounding_size=0.2", fc=fill, ec="none")
         )
-        ax.text(left + width / 2, 0, name, ha="center", va="center", size=10, color=PAPER if here else INK)
+        ax.text(left + width / 2, 0, name, size=10, color=PAPER if here else INK, **_CENTRED)
         if place < len(ROUTE) - 1:
-            ax.text(left + width + 1.2, 0, "→", ha="center", va="center", size=11, color=MUTED)
+            ax.text(left + width + 1.2, 0, "→", size=11, color=MUTED, **_CENTRED)
         left += width + 2.4
     ax.set(xlim=(-0.5, left - 1.9), ylim=(-0.6, 0.6))
-    return fig
+    return finished(fig)
 
 
 def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
@@ -54,7 +53,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
     for row, (pieces, ids) in enumerate(texts):
         left = 0.0
         for place, (piece, token_id) in enumerate(zip(pieces, ids, strict=True)):
-            label = _label(piece)
+            label = visible(piece)
             width = max(len(label), len(str(token_id))) + 1
             ax.add_patch(
                 Rectangle((left, -row + 0.05), width - 0.15, 0.42, color=TOKEN_FILLS[place % len(TOKEN_FILLS)])
@@ -64,13 +63,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
             left += width
         widest = max(widest, left)
     ax.set(xlim=(-0.2, max(widest, 44)), ylim=(0.6 - len(texts), 0.6))
-    return fig
-
-
-def _label(piece: str) -> str:
-    """Return a piece of text with its blanks made visible and what has no glyph spelt out."""
-    signs = {" ": "␣", "\n": "↵"}
-    return "".join(signs.get(c) or (c if c.isprintable() else c.encode("unicode_escape").decode()) for c in piece)
+    return finished(fig)
 
 
 def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
@@ -85,7 +78,7 @@ def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
     ax.bar(numbers, [100 * counts[number] / total for number in numbers], color=AXIS_COLOURS["num_tokens"])
     ax.set(xlabel=xlabel, ylabel=ylabel, xticks=list(numbers))
     ax.spines[["top", "right"]].set_visible(False)
-    return fig
+    return finished(fig)
 
 
 def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
@@ -117,12 +110,12 @@ def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
                     ec="none",
                 )
             )
-            label = _label(piece.decode("utf-8", errors="backslashreplace"))
+            label = visible(piece.decode("utf-8", errors="backslashreplace"))
             ax.text(centres[start, end], level, label, family="monospace", color=INK, **_CENTRED)
             start = end
         before = centres
     ax.set(xlim=(-0.2, start + 0.2), ylim=(-0.5, len(steps) - 0.5))
-    return fig
+    return finished(fig)
 
 
 def plot_windows(
@@ -147,7 +140,7 @@ def plot_windows(
     ):
         _draw_windows(ax, windows, num_tokens, labels or range(num_tokens))
         ax.set_title(title, loc="left", size=10, color=INK, pad=10)
-    return fig
+    return finished(fig)
 
 
 def _draw_windows(ax: Axes, windows: list[tuple[Tensor, Tensor]], num_tokens: int, labels: Sequence) -> None:
@@ -160,7 +153,7 @@ def _draw_windows(ax: Axes, windows: list[tuple[Tensor, Tensor]], num_tokens: in
         ax.add_patch(Rectangle((int(target_ids[-1]) - 0.42, row - 0.36), 0.84, 0.72, fill=False, ec=blue, lw=1.6))
     for place in range(num_tokens):
         count = str(as_input[place]) if seen[place] else "–"
-        ax.text(place, len(windows) + 0.15, count, ha="center", va="center", size=9, color=INK)
+        ax.text(place, len(windows) + 0.15, count, size=9, color=INK, **_CENTRED)
     ax.text(-0.7, len(windows) + 0.15, "times an input", ha="right", va="center", size=9, color=MUTED)
     ax.set(xlim=(-0.6, num_tokens - 0.4), ylim=(len(windows) + 0.6, -0.6))
     ax.set_xticks(range(num_tokens), labels, size=9, color=blue, parse_math=False)

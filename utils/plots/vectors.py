@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, new_figure, numbers
+from utils.plots.canvas import AXIS_COLOURS, INK, MUTED, finished, new_figure, numbers, visible
 
 # Line styles and markers differ as well as colours, so that no line depends on colour alone.
 _COLOURS = (AXIS_COLOURS["num_tokens"], AXIS_COLOURS["batch_size"], AXIS_COLOURS["emb_dim"], AXIS_COLOURS["num_heads"])
@@ -35,18 +36,17 @@ def plot_plane(
     panels = {title: {name: numbers(point) for name, point in points.items()} for title, points in panels.items()}
     reach = reach or 1.15 * max(abs(c) for points in panels.values() for point in points.values() for c in point) or 1.0
     fig = new_figure(4.4 * len(panels), 4.2)
-    for ax, (title, points) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+    for ax, points in _titled(fig, panels):
         for x, y in points.values():
             if arrows:
                 _arrow(ax, (0, 0), (x, y), AXIS_COLOURS["emb_dim"])
             else:
                 ax.plot(x, y, "o", color=AXIS_COLOURS["emb_dim"], ms=6)
         for label, point in _labels(points, near=0.05 * reach):
-            ax.annotate(label, point, (5, 5), textcoords="offset points", color=INK, size=10, parse_math=False)
+            ax.annotate(label, point, (5, 5), textcoords="offset points", color=INK, size=10)
         _square(ax, (-reach, reach), (-reach, reach))
         ax.set(xlabel=xlabel, ylabel=ylabel)
-        ax.set_title(title, size=10, color=INK)
-    return _finished(fig)
+    return finished(fig)
 
 
 def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tuple[str, Sequence[float]]]:
@@ -56,7 +56,7 @@ def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tupl
         group = next((g for g in groups if math.dist(points[g[0]], point) < near), None)
         groups.append([name]) if group is None else group.append(name)
     for names in groups:
-        shown = ", ".join(name.replace(" ", "␣") for name in names)
+        shown = ", ".join(visible(name) for name in names)
         yield shown if len(names) <= 3 else f"{len(names)} of them", points[names[0]]
 
 
@@ -89,17 +89,16 @@ def plot_weighted_sum(
     left, low = (min(values) - 0.1 * side for values in zip(*corners))
     _square(ax, (left, left + 1.4 * side), (low, low + 1.3 * side))
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    return _finished(fig)
+    return finished(fig)
 
 
 def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
     """Return matrices as maps side by side, each on its own scale: light is small, dark is large."""
     fig = new_figure(4.0 * len(panels), 3.9)
-    for ax, (title, matrix) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+    for ax, matrix in _titled(fig, panels):
         ax.imshow(numbers(matrix), cmap="Blues")
         ax.set(xlabel=xlabel, ylabel=ylabel)
-        ax.set_title(title, size=10, color=INK)
-    return _finished(fig)
+    return finished(fig)
 
 
 def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str]) -> Figure:
@@ -114,11 +113,12 @@ def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: S
     abreast = len(panels) * side <= 10  # inches; wider maps stand one above the other
     rows, columns = (1, len(panels)) if abreast else (len(panels), 1)
     fig = new_figure(side * columns, (side + 0.4) * rows)
-    for ax, (title, weights) in zip(fig.subplots(rows, columns, squeeze=False).flat, panels.items()):
-        _check_names("queries", queries, len(numbers(weights)))
-        _check_names("keys", keys, len(numbers(weights)[0]))
-        ax.imshow(numbers(weights), cmap=blues, vmin=0, vmax=1)
-        for i, row in enumerate(numbers(weights)):
+    for ax, weights in _titled(fig, panels, rows, columns):
+        weights = numbers(weights)
+        _check_names("queries", queries, len(weights))
+        _check_names("keys", keys, len(weights[0]))
+        ax.imshow(weights, cmap=blues, vmin=0, vmax=1)
+        for i, row in enumerate(weights):
             for j, weight in enumerate(row):
                 light = math.isnan(weight) or _luminance(blues(float(weight))) >= 0.179
                 ink = "black" if light else "white"  # at least 4.5 : 1 on each cell
@@ -127,21 +127,19 @@ def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: S
         ax.set_yticks(range(len(queries)), queries, size=9, parse_math=False)
         ax.tick_params(length=0, colors=AXIS_COLOURS["num_tokens"])
         ax.set(xlabel="key", ylabel="query")
-        ax.set_title(title, size=10, color=INK)
-    return _finished(fig)
+    return finished(fig)
 
 
 def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
     """Return bar charts side by side on one scale from 0 to 1, a bar for each name."""
     fig = new_figure(max(3.4, 0.3 * len(names)) * len(panels), 2.8)
-    for ax, (title, values) in zip(fig.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+    for ax, values in _titled(fig, panels):
         _check_names("names", names, len(values))
         ax.bar(range(len(names)), numbers(values), color=AXIS_COLOURS["num_tokens"])
         ax.set_xticks(range(len(names)), names, size=9, parse_math=False)
         ax.set(ylim=(0, 1), ylabel=ylabel)
-        ax.set_title(title, size=10, color=INK)
         ax.spines[["top", "right"]].set_visible(False)
-    return _finished(fig)
+    return finished(fig)
 
 
 def plot_lines(
@@ -163,20 +161,29 @@ def plot_lines(
         same_y: whether all panels have one vertical scale.
     """
     fig = new_figure(3.6 * len(panels), 3.2)
-    for ax, (title, lines) in zip(fig.subplots(1, len(panels), squeeze=False, sharey=same_y)[0], panels.items()):
+    for ax, lines in _titled(fig, panels, sharey=same_y):
         for place, (name, values) in enumerate(lines.items()):
             style = {"ls": _STYLES[place % 4], "marker": _MARKERS[place % 4], "color": _COLOURS[place % 4]}
             ax.plot(numbers(x), numbers(values), ms=4, label=name, **style)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if log_x:
             ax.set_xscale("log", base=2)
-        if title in log_y:
+        if ax.get_title() in log_y:
             ax.set_yscale("log")
-        ax.set_title(title, size=10, color=INK)
         ax.set_xlabel(xlabel)
         ax.legend(frameon=False, fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
-    return _finished(fig)
+    return finished(fig)
+
+
+def _titled(
+    fig: Figure, panels: Mapping[str, Any], rows: int = 1, columns: int | None = None, **options: Any
+) -> Iterator[tuple[Axes, Any]]:
+    """Yield a titled pair of axes and what goes on it, for each panel; side by side unless told otherwise."""
+    axes = fig.subplots(rows, columns or len(panels), squeeze=False, **options)
+    for ax, (title, panel) in zip(axes.flat, panels.items()):
+        ax.set_title(title, size=10, color=INK)
+        yield ax, panel
 
 
 def _luminance(colour: Sequence[float]) -> float:
@@ -188,15 +195,6 @@ def _luminance(colour: Sequence[float]) -> float:
 def _check_names(argument: str, names: Sequence[str], count: int) -> None:
     if len(names) != count:
         raise ValueError(f"{argument} has {len(names)} names for {count} rows, columns or bars")
-
-
-def _finished(fig: Figure) -> Figure:
-    """Return the figure with all words read as they are: a dollar sign in a token starts no formula."""
-    for ax in fig.axes:
-        legend = ax.get_legend()
-        for text in (*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label, *(legend.get_texts() if legend else ())):
-            text.set_parse_math(False)
-    return fig
 
 
 def _arrow(ax: Axes, tail: Sequence[float], head: Sequence[float], colour: str, style: str = "-") -> None:
