@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.arguments import as_integer, as_share
+from utils.cache import KeyValueCache
 
 
 def simple_attention(inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +100,7 @@ class CausalAttention(SelfAttention):
         _check_tokens(x, self.W_query.in_features, self.context_length)
         queries, keys = self.W_query(x), self.W_key(x)  # (…, num_tokens, d_out)
         attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_tokens, num_tokens)
-        attn_scores = attn_scores.masked_fill(_future(attn_scores), -torch.inf)
+        attn_scores = attn_scores.masked_fill(_future(queries, keys), -torch.inf)
         return torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -177,12 +178,17 @@ class MultiHeadAttention(nn.Module):
         _check_tokens(x, self.W_query.in_features, self.context_length)
         queries, keys = self.split_heads(self.W_query(x)), self.split_heads(self.W_key(x))
         attn_scores = queries @ keys.transpose(-2, -1)  # (…, num_heads, num_tokens, num_tokens)
-        attn_scores = attn_scores.masked_fill(_future(attn_scores), -torch.inf)
+        attn_scores = attn_scores.masked_fill(_future(queries, keys), -torch.inf)
         return torch.softmax(attn_scores / self.head_dim**0.5, dim=-1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the context vectors, (…, num_tokens, d_out); args and errors as for `CausalAttention`."""
-        _check_tokens(x, self.W_query.in_features, self.context_length)
+    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Return the context vectors, (…, num_tokens, d_out); args and errors as for `CausalAttention`.
+
+        With a cache, `x` are the tokens after those in it, and may be no more than still fit into
+        context_length; they see themselves and all that is in the cache, which keeps them too.
+        """
+        seen = cache.num_tokens(self) if cache else 0
+        _check_tokens(x, self.W_query.in_features, self.context_length, seen)
         # Only with exactly one batch axis is torch's attention fused; else it would build the square.
         batch_shape = x.shape[:-2]
         x = x.reshape(math.prod(batch_shape), *x.shape[-2:])  # (batch_size, num_tokens, d_in)
@@ -191,15 +197,23 @@ class MultiHeadAttention(nn.Module):
         values = self.split_heads(self.W_value(x))
         # dropout_p knows nothing of train() and eval(): it must be 0 in eval.
         dropout = self.dropout.p if self.dropout.training else 0.0
-        heads = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
+        if cache is not None:
+            keys, values = cache.extend(self, keys, values)  # (batch_size, num_heads, seen + num_tokens, head_dim)
+        # is_causal lets query i see key i and those before: wrong once keys come before query 0.
+        visible = ~_future(queries, keys) if seen and queries.shape[-2] > 1 else None
+        heads = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=visible, dropout_p=dropout, is_causal=not seen
+        )
         joined = heads.transpose(-3, -2).flatten(-2)  # (batch_size, num_tokens, num_heads · head_dim)
         return self.out_proj(joined).reshape(*batch_shape, *joined.shape[-2:])
 
 
-def _future(attn_scores: Tensor) -> Tensor:
-    """Return (num_tokens, num_tokens) bool, True where the key comes after the query and is to be hidden."""
+def _future(queries: Tensor, keys: Tensor) -> Tensor:
+    """Return bool, (num_tokens of queries, of keys), True where the key comes after the query and is to be hidden."""
     # Made anew each time rather than kept as a buffer: nothing to save, to move or to lose.
-    return torch.ones(attn_scores.shape[-2:], dtype=torch.bool, device=attn_scores.device).triu(diagonal=1)
+    num_queries, num_keys = queries.shape[-2], keys.shape[-2]
+    square = torch.ones(num_queries, num_keys, dtype=torch.bool, device=queries.device)
+    return square.triu(diagonal=1 + num_keys - num_queries)  # the last query stands at the last key
 
 
 def _head_dim(d_out: int, num_heads: int) -> int:
@@ -209,12 +223,15 @@ def _head_dim(d_out: int, num_heads: int) -> int:
     return d_out // num_heads
 
 
-def _check_tokens(x: Tensor, d_in: int | None = None, context_length: int | None = None, name: str = "x") -> None:
+def _check_tokens(
+    x: Tensor, d_in: int | None = None, context_length: int | None = None, seen: int = 0, name: str = "x"
+) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{name} must be a tensor of decimal numbers, not {kind}")
     if x.dim() < 2 or x.shape[-2] == 0 or x.shape[-1] != (d_in or x.shape[-1]):
         shape = f"(…, num_tokens, {d_in or 'd_in'})"
         raise ValueError(f"{name} must have shape {shape} with a token or more, not {tuple(x.shape)}")
-    if context_length is not None and x.shape[-2] > context_length:
-        raise ValueError(f"{name} has {x.shape[-2]} tokens, more than context_length {context_length}")
+    if context_length is not None and seen + x.shape[-2] > context_length:
+        in_cache = f" and the cache {seen}" if seen else ""
+        raise ValueError(f"{name} has {x.shape[-2]} tokens{in_cache}, more than context_length {context_length}")

@@ -28,35 +28,44 @@ class TokenAndPositionEmbedding(nn.Module):
         self.position_embedding = nn.Embedding(as_integer("context_length", context_length, at_least=1), emb_dim)
         self.dropout = nn.Dropout(as_share("dropout", dropout))
 
-    def forward(self, input_ids: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, start: int = 0) -> Tensor:
         """Return the vectors of the tokens at their positions.
 
         Args:
-            input_ids: (…, num_tokens) integers in 0..vocab_size − 1, num_tokens ≤ context_length.
+            input_ids: (…, num_tokens) integers in 0..vocab_size − 1.
+            start: the position of the first of them; start + num_tokens ≤ context_length.
 
         Returns:
             (…, num_tokens, emb_dim).
 
         Raises:
             TypeError: `input_ids` holds no integers.
-            ValueError: no tokens, more tokens than context_length, or an ID outside the
+            ValueError: no tokens, more positions than context_length, or an ID outside the
                 vocabulary (named, with its place).
         """
         kind = input_ids.dtype if isinstance(input_ids, Tensor) else type(input_ids).__name__
         if kind not in (torch.int64, torch.int32):
             raise TypeError(f"input_ids must be a tensor of int64 or int32, not {kind}")
-        num_tokens = input_ids.shape[-1] if input_ids.dim() else 0
+        num_tokens, start = input_ids.shape[-1] if input_ids.dim() else 0, as_integer("start", start, at_least=0)
         context_length = self.position_embedding.num_embeddings
-        if not 1 <= num_tokens <= context_length:
-            raise ValueError(f"input_ids has {num_tokens} tokens: 1 to {context_length} (context_length) are allowed")
+        if num_tokens == 0 or start + num_tokens > context_length:
+            after = f" after {start} others" if start else ""
+            raise ValueError(
+                f"input_ids has {num_tokens} tokens{after}: 1 to {context_length} (context_length) are allowed in all"
+            )
         try:
             tokens = self.token_embedding(input_ids)  # (…, num_tokens) -> (…, num_tokens, emb_dim)
         except IndexError:  # looked for only when the look-up fails: a check each time would cost each time
-            raise ValueError(self._wrong_id(input_ids)) from None
-        positions = self.position_embedding.weight[:num_tokens]  # (num_tokens, emb_dim)
-        return self.dropout(tokens + positions)
+            self.check_ids(input_ids)
+            raise
+        positions = torch.arange(start, start + num_tokens, device=input_ids.device)
+        return self.dropout(tokens + self.position_embedding(positions))  # + (num_tokens, emb_dim)
 
-    def _wrong_id(self, input_ids: Tensor) -> str:
+    def check_ids(self, input_ids: Tensor) -> None:
+        """Raise a ValueError that names the first ID outside the vocabulary, and its place, if there is one."""
         vocab_size = self.token_embedding.num_embeddings
-        place = ((input_ids < 0) | (input_ids >= vocab_size)).nonzero()[0].tolist()
-        return f"input_ids{place} is {input_ids[tuple(place)].item()}: IDs are 0..{vocab_size - 1} (vocab_size)"
+        wrong = ((input_ids < 0) | (input_ids >= vocab_size)).nonzero()
+        if len(wrong):
+            place = wrong[0].tolist()
+            wrong_id = input_ids[tuple(place)].item()
+            raise ValueError(f"input_ids{place} is {wrong_id}: IDs are 0..{vocab_size - 1} (vocab_size)")

@@ -1,0 +1,350 @@
+"""utils.gpt against its contract: sizes, initialisation, tied weights, the block, and a future that does not leak."""
+
+import copy
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from utils.gpt import GPT_CONFIG_124M, FeedForward, GPTConfig, GPTModel, TransformerBlock
+
+moderate = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+SMALL = GPTConfig(
+    vocab_size=13, context_length=8, emb_dim=12, n_heads=3, n_layers=2, drop_rate=0.1, qkv_bias=True, tie_weights=True
+)
+TABLE, HEAD = "embedding.token_embedding.weight", "out_head.weight"
+
+
+def small(**changes):
+    return dataclasses.replace(SMALL, **changes)
+
+
+def model_of(seed=0, dtype=torch.float32, **changes):
+    """Return a model in eval mode of which no parameter is 0 or 1 by default."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = GPTModel(small(**changes))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += torch.randn_like(parameter) / 3
+    return model.to(dtype).eval()
+
+
+def block_of(seed=0, **changes):
+    return model_of(seed, torch.float64, **changes).blocks[0]
+
+
+def some_ids(*shape, seed=0, vocab_size=13):
+    return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def some_vectors(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# The configuration
+
+
+def test_gpt2_small_has_its_published_sizes():
+    assert GPT_CONFIG_124M == {
+        "vocab_size": 50257,
+        "context_length": 1024,
+        "emb_dim": 768,
+        "n_heads": 12,
+        "n_layers": 12,
+        "drop_rate": 0.1,
+        "qkv_bias": False,
+    }
+    config = GPTConfig(**GPT_CONFIG_124M)
+    assert dataclasses.asdict(config) == {**GPT_CONFIG_124M, "tie_weights": True}
+
+
+def test_a_configuration_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SMALL.n_layers = 3
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"])
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (-1, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_sizes_are_positive_integers(name, value, error):
+    with pytest.raises(error, match=f"{name} must be .*{value}"):
+        small(**{name: value})
+
+
+@pytest.mark.parametrize(("value", "error"), [(-0.1, ValueError), (1.1, ValueError), ("0.1", TypeError)])
+def test_drop_rate_is_a_share(value, error):
+    with pytest.raises(error, match=f"drop_rate must be .*{value}"):
+        small(drop_rate=value)
+
+
+@pytest.mark.parametrize("name", ["qkv_bias", "tie_weights"])
+@pytest.mark.parametrize("value", [None, 1, "no"])
+def test_switches_are_true_or_false(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be True or False, not {value!r}"):
+        small(**{name: value})
+
+
+def test_heads_that_do_not_divide_emb_dim_are_named_with_it():
+    with pytest.raises(ValueError, match=r"12.*5"):
+        small(n_heads=5)
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    model = GPTModel(small(n_layers=np.int64(3), emb_dim=np.int32(6), drop_rate=np.float32(0.5)))
+    assert len(model.blocks) == 3
+
+
+def test_a_model_is_not_made_from_a_dict():
+    with pytest.raises(TypeError, match=r"GPTConfig, not dict"):
+        GPTModel(GPT_CONFIG_124M)
+
+
+# How many parameters
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameters"),
+    [
+        ({}, 124_412_160),
+        ({"tie_weights": False}, 163_009_536),
+        ({"qkv_bias": True}, 124_439_808),
+    ],
+    ids=str,
+)
+def test_gpt2_small_has_as_many_parameters_as_published(changes, parameters):
+    with torch.device("meta"):
+        model = GPTModel(GPTConfig(**{**GPT_CONFIG_124M, **changes}))
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+# A fresh model
+
+
+def test_weights_are_drawn_as_gpt2s_and_smaller_where_they_write_into_the_sum():
+    torch.manual_seed(0)
+    model = GPTModel(small(vocab_size=500, context_length=400, emb_dim=192, n_layers=3, tie_weights=False))
+    residual = {f"blocks.{n}.{part}" for n in range(3) for part in ("attention.out_proj", "feed_forward.narrow")}
+    for name, parameter in model.named_parameters():
+        layer, kind = name.rsplit(".", 1)
+        if kind == "bias":
+            assert torch.equal(parameter, torch.zeros_like(parameter)), name
+        elif "norm" in layer:
+            assert torch.equal(parameter, torch.ones_like(parameter)), name
+        else:
+            deviation = 0.0081650 if layer in residual else 0.02  # 0.02 / √(2 · 3)
+            assert parameter.std().item() == pytest.approx(deviation, rel=0.03), name
+            assert abs(parameter.mean().item()) < deviation / 30, name
+            # 4.55 % of a normal distribution is beyond two deviations, and nothing of a uniform one.
+            assert (parameter.abs() > 2 * deviation).double().mean().item() == pytest.approx(0.0455, abs=0.01), name
+
+
+@pytest.mark.parametrize("tie_weights", [True, False])
+def test_a_fresh_models_loss_is_the_logarithm_of_the_vocabulary(tie_weights):
+    torch.manual_seed(0)
+    model = GPTModel(GPTConfig(**{**GPT_CONFIG_124M, "n_layers": 1, "tie_weights": tie_weights})).eval()
+    ids, targets = some_ids(2, 2, 130, vocab_size=50257)
+    with torch.no_grad():
+        loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).item()
+    assert loss == pytest.approx(10.82, abs=0.3)
+
+
+def test_the_seed_decides_the_weights():
+    states = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        states.append(GPTModel(SMALL).state_dict())
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert not torch.equal(states[0][TABLE], states[2][TABLE])
+
+
+# Tied weights
+
+
+def loaded(model):
+    other = model_of(seed=9)
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+@pytest.mark.parametrize(
+    "treated",
+    [lambda model: model, loaded, copy.deepcopy, lambda model: model.double(), lambda model: model.bfloat16()],
+    ids=["fresh", "loaded", "copied", "float64", "bfloat16"],
+)
+def test_tied_is_the_same_tensor(treated):
+    model = treated(model_of())
+    assert model.out_head.weight is model.embedding.token_embedding.weight
+    assert model.out_head.weight.data_ptr() == model.embedding.token_embedding.weight.data_ptr()
+
+
+@pytest.mark.parametrize("tie_weights", [True, False])
+def test_a_training_step_changes_tied_tables_alike(tie_weights):
+    model = model_of(tie_weights=tie_weights).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = model.state_dict()[TABLE].clone()
+    F.cross_entropy(model(some_ids(2, 5)).flatten(0, 1), some_ids(10)).backward()
+    optimizer.step()
+    after = model.state_dict()
+    assert not torch.equal(after[TABLE], before)
+    assert torch.equal(after[TABLE], after[HEAD]) == tie_weights
+
+
+def test_untied_is_another_tensor():
+    model = GPTModel(small(tie_weights=False))
+    assert not torch.equal(model.out_head.weight, model.embedding.token_embedding.weight)
+
+
+def test_a_state_dict_holds_parameters_and_no_masks():
+    model = GPTModel(SMALL)
+    assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    assert list(model.buffers()) == []
+    assert "out_head.bias" not in model.state_dict()
+
+
+# What comes out, and what may go in
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 1), (3, 8)], ids=str)
+def test_one_score_for_each_token_of_the_vocabulary_at_each_position(shape):
+    logits = model_of()(some_ids(*shape))
+    assert logits.shape == (*shape, 13)
+    assert logits.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "said"),
+    [
+        (torch.tensor([[1, 2], [3, 13]]), ValueError, r"\[1, 1\] is 13.*0\.\.12"),
+        (torch.tensor([[-1, 2]]), ValueError, r"\[0, 0\] is -1"),
+        (torch.zeros(1, 9, dtype=torch.int64), ValueError, r"9 tokens.*8"),
+        (torch.zeros(1, 0, dtype=torch.int64), ValueError, "0 tokens"),
+        (torch.zeros(1, 3), TypeError, "float32"),
+        ([[1, 2]], TypeError, "list"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_wrong_ids_are_named(ids, error, said):
+    with pytest.raises(error, match=said):
+        model_of()(ids)
+
+
+# The block
+
+
+def test_layer_norm_divides_by_the_biased_deviation():
+    block = TransformerBlock(small(emb_dim=4, n_heads=1))
+    for norm in (block.norm1, block.norm2, GPTModel(small(emb_dim=4, n_heads=1)).final_norm):
+        normed = norm(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        torch.testing.assert_close(normed, torch.tensor([-1.34164, -0.44721, 0.44721, 1.34164]), rtol=0, atol=1e-4)
+
+
+def test_feed_forward_is_four_times_as_wide_with_the_tanh_form_of_gelu():
+    feed_forward = FeedForward(1)
+    weights = dict(feed_forward.named_parameters())
+    assert sorted(tuple(weight.shape) for weight in weights.values()) == [(1,), (1, 4), (4,), (4, 1)]
+    with torch.no_grad():
+        for weight in weights.values():
+            weight.fill_({(4, 1): 1.0, (1, 4): 0.25}.get(tuple(weight.shape), 0.0))
+    assert feed_forward(torch.ones(1, 1)).item() == pytest.approx(0.841192, abs=2e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_zeroed_sub_layers_leave_the_identity(training):
+    block = block_of().train(training)
+    with torch.no_grad():
+        for layer in (block.attention.out_proj, block.feed_forward.narrow):
+            layer.weight.zero_()
+            layer.bias.zero_()
+    x = some_vectors(2, 5, 12)
+    assert torch.equal(block(x), x)
+
+
+def test_both_sub_layers_read_normed_vectors_and_are_added_to_what_came_in():
+    block, seen = block_of(), {}
+    for name in ("attention", "feed_forward"):
+        part = getattr(block, name)
+        part.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: (inputs[0], output)}))
+    x = 7 + 5 * some_vectors(2, 5, 12)
+    y = block(x)
+    (normed, attended), (normed_again, fed) = seen["attention"], seen["feed_forward"]
+    torch.testing.assert_close(y, x + attended + fed)
+    for before, norm, after in ((x, block.norm1, normed), (x + attended, block.norm2, normed_again)):
+        plain = (before - before.mean(-1, keepdim=True)) / before.std(-1, correction=0, keepdim=True)
+        torch.testing.assert_close(after, plain * norm.weight + norm.bias, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("silent", ["attention.out_proj", "feed_forward.narrow"])
+def test_training_drops_from_both_sub_layers_and_eval_does_not(silent):
+    block = block_of(drop_rate=0.5)
+    with torch.no_grad():
+        block.get_submodule(silent).weight.zero_()
+        block.get_submodule(silent).bias.zero_()
+    x = some_vectors(40, 8, 12)
+    assert torch.equal(block(x), block(x))
+    assert ((block(x) - x) == 0).sum() == 0
+    dropped = block.train()(x) - x
+    assert (dropped == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_training_drops_from_the_embeddings_and_eval_does_not():
+    model, ids = model_of(drop_rate=0.5), some_ids(40, 8)
+    assert torch.equal(model(ids), model(ids))
+    model.train()
+    assert not torch.equal(model(ids), model(ids))
+    assert (model.embedding(ids) == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_without_drop_rate_training_equals_eval():
+    model, ids = model_of(drop_rate=0.0), some_ids(2, 8)
+    assert torch.equal(model.train()(ids), model.eval()(ids))
+
+
+# The future does not leak
+
+
+@moderate
+@given(
+    st.sampled_from([torch.float32, torch.float64]),
+    st.sampled_from([(1, 1, 1), (2, 4, 1), (3, 12, 3), (2, 32, 2)]),
+    st.booleans(),
+    st.integers(2, 8),
+    st.integers(0, 99),
+    st.data(),
+)
+def test_later_tokens_change_nothing_before_them(dtype, sizes, training, num_tokens, seed, data):
+    n_layers, emb_dim, n_heads = sizes
+    model = model_of(seed, dtype, n_layers=n_layers, emb_dim=emb_dim, n_heads=n_heads, drop_rate=0.0).train(training)
+    first_changed = data.draw(st.integers(1, num_tokens - 1))
+    ids = some_ids(2, num_tokens, seed=seed)
+    changed = ids.clone()
+    changed[:, first_changed:] = (ids[:, first_changed:] + 1 + some_ids(1, seed=seed, vocab_size=12)) % 13
+    with torch.no_grad():
+        before, after = model(ids), model(changed)
+        assert torch.equal(before[:, :first_changed], after[:, :first_changed])
+        # emb_dim 1: a normed vector of one entry is its bias, whatever the token.
+        assert emb_dim == 1 or not torch.equal(before[:, first_changed:], after[:, first_changed:])
+        prefix = model(ids[:, :first_changed])
+    tolerance = {torch.float32: 1e-5, torch.float64: 1e-12}[dtype] * max(1.0, before.abs().max().item())
+    torch.testing.assert_close(prefix, before[:, :first_changed], rtol=0, atol=tolerance)
+
+
+def test_texts_of_a_batch_do_not_mix():
+    model, ids = model_of(dtype=torch.float64), some_ids(3, 6)
+    changed = ids.clone()
+    changed[1] = (ids[1] + 1) % 13
+    logits, after = model(ids), model(changed)
+    assert torch.equal(logits[[0, 2]], after[[0, 2]])
+    assert not torch.equal(logits[1], after[1])
+    one_by_one = torch.cat([model(text[None]) for text in ids])
+    torch.testing.assert_close(logits, one_by_one, rtol=0, atol=1e-12)
+
+
+def test_signatures_are_the_contracts():
+    assert list(inspect.signature(GPTConfig).parameters) == [*GPT_CONFIG_124M, "tie_weights"]
+    assert inspect.signature(GPTConfig).parameters["tie_weights"].default is True
+    assert next(iter(inspect.signature(GPTModel).parameters)) == "config"
