@@ -19,12 +19,12 @@ PINS = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").
 
 EXTRAS = PROJECT["optional-dependencies"]
 DIRECT = [Requirement(text) for text in PROJECT["dependencies"]]
-TEST = [Requirement(text) for text in EXTRAS["test"]]
+EXTRA = [Requirement(text) for name in ("pretrained", "test") for text in EXTRAS[name]]
 PINNED = DIRECT + [Requirement(text) for extra in EXTRAS.values() for text in extra]
 
 CONDA_LINES = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
-# pytorch-cpu: conda-forge's own name for the build without CUDA.
-CONDA_NAMES = {"torch": "pytorch-cpu"}
+# conda-forge's own names; pytorch-cpu is the build without CUDA.
+CONDA_NAMES = {"torch": "pytorch-cpu", "huggingface-hub": "huggingface_hub"}
 
 
 def conda_name(requirement: Requirement) -> str:
@@ -54,13 +54,13 @@ def test_pip_installs_this_folder_alone():
     assert conda_ranges("pip"), "without pip among the lines conda warns and guesses"
 
 
-@pytest.mark.parametrize("requirement", DIRECT + TEST, ids=str)
+@pytest.mark.parametrize("requirement", DIRECT + EXTRA, ids=str)
 def test_conda_range_is_pyprojects(requirement):
     assert conda_ranges(conda_name(requirement)) == [requirement.specifier]
 
 
 def test_conda_lists_nothing_else():
-    wanted = {conda_name(requirement) for requirement in DIRECT + TEST}
+    wanted = {conda_name(requirement) for requirement in DIRECT + EXTRA}
     listed = {MatchSpec(line).name.normalized for line in CONDA_LINES}
     assert listed - wanted == {"python", "pip"}
 

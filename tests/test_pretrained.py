@@ -1,0 +1,394 @@
+"""utils.pretrained against its contract: where each published tensor goes, and what is refused; without the hub."""
+
+import json
+import math
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from utils import pretrained
+from utils.gpt import GPTConfig
+from utils.pretrained import load_gpt2
+
+# What config.json of the published GPT-2 says, with sizes of our own.
+SETTINGS = {
+    "activation_function": "gelu_new",
+    "architectures": ["GPT2LMHeadModel"],
+    "attn_pdrop": 0.1,
+    "bos_token_id": 50256,
+    "embd_pdrop": 0.1,
+    "eos_token_id": 50256,
+    "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05,
+    "model_type": "gpt2",
+    "n_ctx": 6,
+    "n_embd": 8,
+    "n_head": 2,
+    "n_layer": 2,
+    "n_positions": 6,
+    "resid_pdrop": 0.1,
+    "vocab_size": 11,
+}
+
+
+def shapes(n_layers=2, emb_dim=8, vocab_size=11, context_length=6):
+    """Return the names and shapes of the published tensors, in order; layers are (in, out)."""
+    block = {
+        "ln_1.weight": (emb_dim,),
+        "ln_1.bias": (emb_dim,),
+        "ln_2.weight": (emb_dim,),
+        "ln_2.bias": (emb_dim,),
+        "attn.c_attn.weight": (emb_dim, 3 * emb_dim),
+        "attn.c_attn.bias": (3 * emb_dim,),
+        "attn.c_proj.weight": (emb_dim, emb_dim),
+        "attn.c_proj.bias": (emb_dim,),
+        "mlp.c_fc.weight": (emb_dim, 4 * emb_dim),
+        "mlp.c_fc.bias": (4 * emb_dim,),
+        "mlp.c_proj.weight": (4 * emb_dim, emb_dim),
+        "mlp.c_proj.bias": (emb_dim,),
+    }
+    blocks = {f"h.{n}.{name}": shape for n in range(n_layers) for name, shape in block.items()}
+    tables = {"wte.weight": (vocab_size, emb_dim), "wpe.weight": (context_length, emb_dim)}
+    return {**tables, **blocks, "ln_f.weight": (emb_dim,), "ln_f.bias": (emb_dim,)}
+
+
+@pytest.fixture
+def tensors():
+    generator = torch.Generator().manual_seed(0)
+    return {name: torch.randn(shape, generator=generator) for name, shape in shapes().items()}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(tensors, file="model.safetensors", **settings):
+        if tensors is not None:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / file)
+        settings = {name: value for name, value in {**SETTINGS, **settings}.items() if value != "left out"}
+        (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch):
+    """Put something else in the hub's place: it notes what it is asked for, and cannot be reached."""
+    asked = []
+
+    def snapshot_download(repo_id, **options):
+        asked.append((repo_id, options))
+        # What the hub's own client raises when there is no network, and nothing from an earlier time.
+        raise huggingface_hub.errors.LocalEntryNotFoundError("check your internet connection")
+
+    monkeypatch.setattr(pretrained, "snapshot_download", snapshot_download)
+    return asked
+
+
+def same(model, tensors):
+    """Tell whether a model has just these weights, in float32."""
+    state = dict(model.named_parameters(remove_duplicate=False))
+    expected = {
+        "embedding.token_embedding.weight": tensors["wte.weight"],
+        "embedding.position_embedding.weight": tensors["wpe.weight"],
+        "final_norm.weight": tensors["ln_f.weight"],
+        "final_norm.bias": tensors["ln_f.bias"],
+        "out_head.weight": tensors.get("lm_head.weight", tensors["wte.weight"]),
+    }
+    for n in range(2):
+        for place, name in enumerate(("W_query", "W_key", "W_value")):
+            columns = slice(8 * place, 8 * place + 8)
+            expected[f"blocks.{n}.attention.{name}.weight"] = tensors[f"h.{n}.attn.c_attn.weight"][:, columns].T
+            expected[f"blocks.{n}.attention.{name}.bias"] = tensors[f"h.{n}.attn.c_attn.bias"][columns]
+        for ours, theirs in {
+            "norm1": "ln_1",
+            "norm2": "ln_2",
+            "attention.out_proj": "attn.c_proj",
+            "feed_forward.widen": "mlp.c_fc",
+            "feed_forward.narrow": "mlp.c_proj",
+        }.items():
+            weight = tensors[f"h.{n}.{theirs}.weight"]
+            expected[f"blocks.{n}.{ours}.weight"] = weight.T if weight.dim() == 2 else weight
+            expected[f"blocks.{n}.{ours}.bias"] = tensors[f"h.{n}.{theirs}.bias"]
+    kinds = {parameter.dtype for parameter in state.values()}
+    return (
+        state.keys() == expected.keys()
+        and kinds == {torch.float32}
+        and all(torch.equal(state[name], expected[name]) for name in expected)
+    )
+
+
+# What is loaded
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_each_published_tensor_goes_to_its_place(write, tensors, kind, asked):
+    before = torch.get_rng_state()
+    model = load_gpt2(kind(write(tensors)))
+    assert same(model, tensors)
+    assert not any(module.training for module in model.modules())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert model.out_head.weight is model.embedding.token_embedding.weight
+    assert model.config == GPTConfig(11, 6, 8, 2, 2, drop_rate=0.1, qkv_bias=True, tie_weights=True)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert asked == []
+
+
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_every_published_layout_gives_the_same_model(write, tensors, prefix, masks, dtype):
+    tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+    buffers = {}
+    for n in range(2 if masks else 0):
+        buffers[f"h.{n}.attn.bias"] = torch.ones(1, 1, 6, 6).tril()
+        buffers[f"h.{n}.attn.masked_bias"] = torch.tensor(-1e4)
+    model = load_gpt2(write({prefix + name: tensor for name, tensor in {**tensors, **buffers}.items()}))
+    assert same(model, {name: tensor.float() for name, tensor in tensors.items()})
+
+
+def test_numbered_parts_are_put_together(write, tensors):
+    names = list(tensors)
+    for part in range(3):
+        folder = write(
+            {name: tensors[name] for name in names[part::3]}, file=f"model-0000{part + 1}-of-00003.safetensors"
+        )
+    assert same(load_gpt2(folder), tensors)
+    (folder / "model-00003-of-00003.safetensors").unlink()
+    with pytest.raises((ValueError, FileNotFoundError), match=rf"{names[2]} is missing|model-00003-of-00003"):
+        load_gpt2(folder)
+
+
+def test_an_untied_head_is_read(write, tensors):
+    tensors["lm_head.weight"] = torch.ones(11, 8)
+    model = load_gpt2(write(tensors, tie_word_embeddings=False))
+    assert same(model, tensors)
+    assert model.config.tie_weights is False
+
+
+def test_a_second_copy_of_a_tied_table_is_passed_over(write, tensors):
+    assert same(load_gpt2(write({**tensors, "lm_head.weight": tensors["wte.weight"].clone()})), tensors)
+
+
+def test_the_file_may_go_away(write, tensors):
+    folder = write(tensors)
+    model = load_gpt2(folder)
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(-400, 2)
+        file.write(bytes(400))
+    assert same(model, tensors)
+
+
+def test_a_head_that_differs_from_the_table_is_not_passed_over(write, tensors):
+    # Hugging Face's model computes with such a head, although the configuration says that it is tied.
+    with pytest.raises(ValueError, match=r"lm_head\.weight"):
+        load_gpt2(write({**tensors, "lm_head.weight": tensors["wte.weight"] + 1}))
+
+
+# From the hub
+
+
+def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, monkeypatch):
+    folder, asked = write(tensors), []
+
+    def snapshot_download(repo_id, *, allow_patterns):
+        asked.append((repo_id, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr(pretrained, "snapshot_download", snapshot_download)
+    assert same(load_gpt2(), tensors)
+    assert same(load_gpt2("gpt2-medium"), tensors)
+    assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2", "openai-community/gpt2-medium"]
+
+    def fetched(file):
+        return any(fnmatch(file, pattern) for pattern in asked[0][1])
+
+    assert fetched("config.json")
+    assert fetched("model.safetensors")
+    assert not any(
+        map(fetched, ["pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "flax_model.msgpack"])
+    )
+
+
+def test_without_network_an_os_error_says_so(asked):
+    with pytest.raises(OSError, match="internet connection"):
+        load_gpt2("gpt2")
+    assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2"]
+
+
+@pytest.mark.parametrize("name", ["gpt3", "openai-community/gpt2", "no/such/folder"])
+def test_an_unknown_name_is_refused_before_the_hub_is_asked(name, asked):
+    with pytest.raises(ValueError, match=rf"{name}.*gpt2-xl"):
+        load_gpt2(name)
+    assert asked == []
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", [*shapes(), "lm_head.weight"])
+def test_a_missing_tensor_is_named(write, tensors, name):
+    tensors["lm_head.weight"] = torch.ones(11, 8)
+    del tensors[name]
+    with pytest.raises(ValueError, match=f"{name} is missing"):
+        load_gpt2(write(tensors, tie_word_embeddings=False))
+
+
+def test_the_first_of_several_wrong_tensors_is_named(write, tensors):
+    tensors["h.0.mlp.c_fc.bias"] = torch.ones(31)
+    del tensors["h.1.attn.c_attn.bias"], tensors["ln_f.bias"]
+    tensors["foreign"] = torch.ones(1)
+    with pytest.raises(ValueError, match=r"h\.0\.mlp\.c_fc\.bias has shape \(31,\), not \(32,\)"):
+        load_gpt2(write(tensors))
+
+
+@pytest.mark.parametrize("name", [name for name, shape in shapes().items() if len(set(shape)) == 2])
+def test_a_turned_tensor_is_named_with_both_shapes(write, tensors, name):
+    rows, columns = tensors[name].shape
+    tensors[name] = tensors[name].T
+    with pytest.raises(ValueError, match=rf"{name}.*\({columns}, {rows}\).*\({rows}, {columns}\)"):
+        load_gpt2(write(tensors))
+
+
+@pytest.mark.parametrize("name", ["h.2.ln_1.weight", "h.0.attn.lora.weight", "score.weight", "h.0.crossattention.bias"])
+def test_a_tensor_that_has_no_place_is_named(write, tensors, name):
+    with pytest.raises(ValueError, match=f"{name} is unknown"):
+        load_gpt2(write({**tensors, name: torch.ones(8)}))
+
+
+@pytest.mark.parametrize("prefix", ["model.", "module.transformer."])
+def test_a_foreign_layout_is_refused(write, tensors, prefix):
+    with pytest.raises(ValueError, match=r"wte\.weight is missing"):
+        load_gpt2(write({prefix + name: tensor for name, tensor in tensors.items()}))
+
+
+def test_one_tensor_under_two_names_is_refused(write, tensors):
+    with pytest.raises(ValueError, match=r"wpe\.weight"):
+        load_gpt2(write({**tensors, "transformer.wpe.weight": torch.ones(6, 8)}))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:-1],
+        lambda whole: whole[:100],
+        lambda whole: b"",
+        lambda whole: b"<html>" * 99,
+        lambda whole: b"\xff" * 99,
+    ],
+)
+@pytest.mark.parametrize("file", ["model.safetensors", "model-00001-of-00001.safetensors"])
+def test_a_damaged_file_is_named(write, tensors, file, damage):
+    path = write(tensors, file) / file
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=f"{file} is damaged"):
+        load_gpt2(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model_type", "gpt_neo"),
+        ("activation_function", "gelu"),
+        ("activation_function", "relu"),
+        ("layer_norm_epsilon", 1e-6),
+        ("n_inner", 24),
+        ("scale_attn_weights", False),
+        ("scale_attn_by_inverse_layer_idx", True),
+        ("add_cross_attention", True),
+        ("vocab_size", "left out"),
+        ("n_head", "left out"),
+        ("n_layer", 0),
+        ("n_embd", "8"),
+        ("n_positions", None),
+        ("tie_word_embeddings", "no"),
+    ],
+)
+def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name, value):
+    ours = {
+        "n_layer": "n_layers",
+        "n_embd": "emb_dim",
+        "n_positions": "context_length",
+        "tie_word_embeddings": "tie_weights",
+    }
+    with pytest.raises(ValueError, match=rf"config\.json.*({name}|{ours.get(name, name)})"):
+        load_gpt2(write(tensors, **{name: value}))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"n_inner": None}, {"n_inner": 32}, {"scale_attn_weights": True}, {"activation_function": "left out"}]
+)
+def test_settings_that_change_nothing_are_taken(write, tensors, settings):
+    assert same(load_gpt2(write(tensors, **settings)), tensors)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
+def test_a_damaged_configuration_is_named(write, tensors, text):
+    folder = write(tensors)
+    (folder / "config.json").write_bytes(text)
+    with pytest.raises(ValueError, match=r"config\.json"):
+        load_gpt2(folder)
+
+
+def test_a_missing_file_is_named_and_no_pickle_is_read(write, tensors):
+    folder = write(None)
+    torch.save(tensors, folder / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+        load_gpt2(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+        load_gpt2(folder)
+
+
+# What it costs
+
+MEASURED = """
+import sys
+from pathlib import Path
+import torch
+from utils.gpt import GPT_CONFIG_124M, GPTConfig, GPTModel
+from utils.pretrained import load_gpt2
+
+def kilobytes(name):
+    return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
+
+before = kilobytes("VmRSS")
+if len(sys.argv) > 1:
+    load_gpt2(sys.argv[1])
+    print(1024 * (kilobytes("VmHWM") - before))
+else:
+    with torch.no_grad():
+        logits = GPTModel(GPTConfig(**GPT_CONFIG_124M))(torch.ones(2, 4, dtype=torch.int64))
+    assert logits.shape == (2, 4, 50257)
+    print(1024 * kilobytes("VmHWM"))
+"""
+
+
+def peak(*arguments):
+    """Return the most bytes that a fresh process had in memory, or had more than before it loaded a checkpoint."""
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("this system does not tell a process's peak of memory in /proc/self/status")
+    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def test_gpt2_small_is_built_and_run_in_two_gigabytes():
+    assert peak() < 2e9
+
+
+def test_loading_needs_no_second_copy_of_the_weights(write):
+    small = shapes(12, 768, 50257, 1024)
+    sizes = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12}
+    folder = write({name: torch.zeros(shape) for name, shape in small.items()}, **sizes)
+    file = folder / "model.safetensors"
+    try:
+        size = file.stat().st_size
+        assert size > 4 * sum(map(math.prod, small.values()))
+        assert size < peak(folder) < 1.25 * size
+    finally:
+        file.unlink()
