@@ -3,12 +3,14 @@
 import ast
 import importlib
 import pkgutil
+from dataclasses import replace
 
 import pytest
 import torch
 from lessons import NOTEBOOKS, code_cells, read, run, tasks
 
 import utils
+from utils.gpt import GPTConfig, GPTModel
 from utils.tokenizer import get_tokenizer
 
 TEXTS = [
@@ -88,9 +90,24 @@ def modules(*arguments, inputs):
     return compare
 
 
+def writers(lesson, ours):
+    model = GPTModel(SIZES).eval()
+    for options in ({}, {"temperature": 1.0, "top_k": 1}):
+        for num_tokens, new in ((1, 0), (3, 4), (4, 9)):  # the last goes beyond the context length
+            ids = torch.randint(0, 50, (2, num_tokens))
+            assert torch.equal(lesson(model, ids, new, **options), ours(model, ids, new, **options))
+
+
+def some_ids(arguments):
+    return [torch.tensor([[1, 2, 3], [3, 3, 0]]), torch.tensor([[6]])]
+
+
 def vectors(arguments):
     return [torch.randn(5, arguments[0]), torch.randn(2, 3, arguments[0]), torch.randn(4, 1, arguments[0])]
 
+
+SIZES = GPTConfig(vocab_size=50, context_length=6, emb_dim=8, n_heads=2, n_layers=2, drop_rate=0.0, qkv_bias=False)
+UNTIED = replace(SIZES, n_layers=3, qkv_bias=True, tie_weights=False)
 
 COMPARE = {
     "text_to_ids": on(*TEXTS, *((text, True) for text in TEXTS)),
@@ -109,6 +126,10 @@ COMPARE = {
     "CausalAttention": modules((3, 2, 8, 0.0), (4, 6, 5, 0.0, True), inputs=vectors),
     "StackedHeads": modules((3, 4, 8, 0.0, 2), (6, 6, 5, 0.0, 3, True), inputs=vectors),
     "MultiHeadAttention": modules((3, 4, 8, 0.0, 2), (6, 6, 5, 0.0, 3, True), inputs=vectors),
+    "FeedForward": modules((3,), (8,), inputs=vectors),
+    "TransformerBlock": modules((SIZES,), (UNTIED,), inputs=lambda _: vectors((8,))),
+    "GPTModel": modules((SIZES,), (UNTIED,), inputs=some_ids),
+    "generate": writers,
 }
 
 

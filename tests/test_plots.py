@@ -5,7 +5,6 @@ import io
 import os
 import subprocess
 import sys
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -248,16 +247,31 @@ def test_shape_ledger_takes_tensors():
 # plot_route
 
 
+def lit(figure):
+    """The stations whose fill is not the usual one, by their places."""
+    [ax] = figure.axes
+    assert tuple(labels(ax)) == ROUTE
+    stations = [text for text in ax.texts if text.get_text() in ROUTE]
+    fills = [to_hex(patch_under(ax, *text.get_position()).get_facecolor()) for text in stations]
+    return [place for place, fill in enumerate(fills) if fill != to_hex("#ececec")]
+
+
 @pytest.mark.parametrize("station", sorted(set(ROUTE)))
 def test_route_lights_one_station(station):
-    [ax] = plot_route(station).axes
-    assert tuple(labels(ax)) == ROUTE
-    fills = {}
-    for place, text in enumerate(text for text in ax.texts if text.get_text() in ROUTE):
-        fills[place] = to_hex(patch_under(ax, *text.get_position()).get_facecolor())
-    usual, times = Counter(fills.values()).most_common(1)[0]
-    assert times == len(ROUTE) - 1
-    assert [ROUTE[place] for place, fill in fills.items() if fill != usual] == [station]
+    assert lit(plot_route(station)) == [ROUTE.index(station)]
+
+
+def test_route_lights_several_stations():
+    assert lit(plot_route("text", through="text")) == list(range(len(ROUTE)))
+    assert lit(plot_route("batch", through="attention")) == [2, 3, 4]
+    assert lit(plot_route("logits", through="text")) == [6, 7]
+    assert lit(plot_route("logits", through="logits")) == [6]
+
+
+@pytest.mark.parametrize(("station", "through"), [("logits", "batch"), ("text", "nowhere"), ("nowhere", "text")])
+def test_route_refuses_what_it_cannot_light(station, through):
+    with pytest.raises(ValueError, match=r"nowhere|batch"):
+        plot_route(station, through=through)
 
 
 @pytest.mark.parametrize("station", ["tokens", "ids", "", None, 0], ids=repr)

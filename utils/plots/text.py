@@ -15,19 +15,25 @@ _CENTRED = {"ha": "center", "va": "center"}
 ROUTE = ("text", "IDs", "batch", "embeddings", "attention", "…", "logits", "text")
 
 
-def plot_route(station: str) -> Figure:
-    """Return the strip of the whole route, text to text, with one station highlighted.
+def plot_route(station: str, through: str | None = None) -> Figure:
+    """Return the strip of the whole route, text to text, with one station highlighted, or several.
 
     Args:
         station: one of `ROUTE`.
+        through: the last station to be highlighted, at its last place in `ROUTE`; by default only
+            `station` is, at its first.
     """
-    if station not in ROUTE:
-        raise ValueError(f"station is {station!r}: the route has {ROUTE}")
-    lit = ROUTE.index(station)
+    for name, value in (("station", station), ("through", through or station)):
+        if value not in ROUTE:
+            raise ValueError(f"{name} is {value!r}: the route has {ROUTE}")
+    first = ROUTE.index(station)
+    last = first if through is None else len(ROUTE) - 1 - ROUTE[::-1].index(through)
+    if last < first:
+        raise ValueError(f"through is {through!r}, which comes before station {station!r}")
     fig, ax = bare_figure(8.0, 0.6)
     left = 0.0
     for place, name in enumerate(ROUTE):
-        here = place == lit
+        here = first <= place <= last
         width = len(name) + 2.4
         fill = AXIS_COLOURS["num_tokens"] if here else "#ececec"
         ax.add_patch(

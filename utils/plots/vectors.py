@@ -132,7 +132,8 @@ def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: S
 
 def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
     """Return bar charts side by side on one scale from 0 to 1, a bar for each name."""
-    fig = new_figure(max(3.4, 0.3 * len(names)) * len(panels), 2.8)
+    longest = max((len(str(name)) for name in names), default=0)
+    fig = new_figure(max(3.4, 0.3 * len(names), 0.08 * longest * len(names)) * len(panels), 2.8)
     for ax, values in _titled(fig, panels):
         _check_names("names", names, len(values))
         ax.bar(range(len(names)), numbers(values), color=AXIS_COLOURS["num_tokens"])
