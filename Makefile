@@ -27,13 +27,14 @@ lint: $(READY)
 # Run all lessons from fresh kernels and bring them into the form that is compared and committed.
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=300 $(NOTEBOOKS)
+		--ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=120 $(NOTEBOOKS)
 	$(BIN)/python tests/normalise.py $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys metadata.language_info.version $(NOTEBOOKS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/generation.py
 
 clean:
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,11 +1,8 @@
 """Multi-head attention in several forms: time and peak memory. Exit code 1 if a bar is missed."""
 
 import argparse
-import json
 import os
-import sys
 from collections import defaultdict
-from datetime import date
 from functools import partial
 from multiprocessing import get_context
 from operator import truediv
@@ -19,8 +16,8 @@ os.environ["GOMP_SPINCOUNT"] = "1000"
 
 import torch
 import torch.nn.functional as F
+from report import machine, publish, words
 from torch import Tensor, nn
-from windows import machine
 
 from utils.attention import MultiHeadAttention, StackedHeads
 
@@ -195,8 +192,7 @@ def main() -> None:
     torch.set_num_threads(os.cpu_count())
     gpu = {"gpu": torch.cuda.get_device_name()} if options["device"] == "cuda" else {}
     facts = machine() | gpu | options | {"emb_dim": EMB_DIM, "num_heads": NUM_HEADS}
-    where = ", ".join(f"{name} {fact}" for name, fact in facts.items())
-    print(where, "(about five minutes)\n", flush=True)
+    print(words(facts), "(about five minutes)\n", flush=True)
 
     rows, bars = [row for case in CASES for row in records(case, place)], {}
     for row in rows:
@@ -205,16 +201,8 @@ def main() -> None:
             figure, most = BARS[T, batch]
             ratio = row[f"{figure}_ratio"]
             bars[f"{figure} to the floor's, T {T}, batch {batch}, {direction}: at most {most}"] = (ratio, ratio <= most)
-    lines = [f"- {'PASS' if passed else 'FAIL'} {ratio:.3f}: {bar}" for bar, (ratio, passed) in bars.items()]
-    report = "\n".join([table(rows, "ms"), "", table(rows, "mib"), "", *lines, ""])
-    print(report)
-
-    results = {"date": str(date.today()), "machine": facts, "records": rows, "bars": bars}
     name = "-".join(["attention"] + [value for value in options.values() if value not in ("cpu", "float32")])
-    path = Path(__file__).parent / "results" / f"{date.today()}-{name}.json"
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(f"# Attention, {date.today()}\n\n{where}\n\n{report}", encoding="utf-8")
-    sys.exit(not all(passed for _, passed in bars.values()))
+    publish(name, facts, table(rows, "ms") + "\n\n" + table(rows, "mib"), rows, bars)
 
 
 if __name__ == "__main__":

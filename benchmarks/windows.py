@@ -1,22 +1,15 @@
 """Windows against lists of tensors: build time, memory, batches per second. Exit code 1 if a bar is missed."""
 
-import json
-import os
-import platform
-import re
-import sys
 from collections import defaultdict
-from datetime import date
 from itertools import chain, islice, product, repeat
 from multiprocessing import get_context
 from operator import truediv
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import numpy as np
 import psutil
 import torch
+from report import machine, publish, words
 from torch.utils.data import DataLoader, Dataset
 
 from utils.batches import TokenWindows, make_loader
@@ -128,18 +121,10 @@ def bars(figures: dict[tuple, dict[str, float]]) -> dict[str, tuple[float, bool]
     return found
 
 
-def machine() -> dict[str, str | int]:
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()) if sys.platform == "linux" else None
-    cpu, ram = model[1] if model else platform.processor(), round(psutil.virtual_memory().total / 2**30)
-    facts = {"cpu": cpu, "cores": os.cpu_count(), "ram_gib": ram, "os": f"{platform.system()} {platform.machine()}"}
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    return {**facts, **versions, "torch_threads": torch.get_num_threads()}
-
-
 def main() -> None:
     torch.set_num_threads(1)
-    where = ", ".join(f"{name} {fact}" for name, fact in machine().items())
-    print(where, "(about two minutes)\n", flush=True)
+    facts = machine() | {"context_length": CONTEXT_LENGTH}
+    print(words(facts), "(about two minutes)\n", flush=True)
     samples = defaultdict(list)
     for case in product(TOKENS, STRIDES):
         measure_memory(*case, samples)
@@ -152,17 +137,8 @@ def main() -> None:
         if name != "windows":
             ratios = map(truediv, samples[*key, "windows"], values)  # by turns too: both saw the same moment
             figures[tuple(key)][f"windows/{name}"] = float(f"{median(ratios):.4g}")
-    verdicts = bars(figures)
-    lines = [f"- {'PASS' if passed else 'FAIL'} {value:.3f}: {bar}" for bar, (value, passed) in verdicts.items()]
-    report = "\n".join([table(figures), "", *lines, ""])
-    print(report)
-
     rows = [dict(zip(("tokens", "stride", "figure"), key)) | found for key, found in figures.items()]
-    results = {"machine": machine(), "context_length": CONTEXT_LENGTH, "figures": rows, "bars": verdicts}
-    path = Path(__file__).parent / "results" / f"{date.today()}-windows.json"
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(f"# Windows, {date.today()}\n\n{where}\n\n{report}", encoding="utf-8")
-    sys.exit(not all(passed for _, passed in verdicts.values()))
+    publish("windows", facts, table(figures), rows, bars(figures))
 
 
 if __name__ == "__main__":
