@@ -3,11 +3,14 @@ PYTHON ?= python3
 LAB_ARGS ?=
 BIN := .venv/bin
 READY := .venv/ready
+DOCS_READY := .venv/docs-ready
+DOCS_PORT ?= 8000
+KATEX := docs/node_modules/.package-lock.json
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # One worker a core; torch inside each keeps to one thread, so that workers do not fight over cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: lab test tamper lint notebooks bench clean
+.PHONY: lab test tamper lint notebooks bench docs docs-serve clean
 
 # Served from this folder, not from notebooks/: lessons link to docs/ and README.md.
 lab: $(READY)
@@ -36,7 +39,18 @@ bench: $(READY)
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/generation.py
 
+# The site, as if for the first time: a page may hold what another file says. A warning is an error.
+docs: $(DOCS_READY) $(KATEX)
+	rm -rf docs/_build
+	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+docs-serve: docs
+	@echo 'The site is at http://127.0.0.1:$(DOCS_PORT); Ctrl+C ends it.'
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(DOCS_PORT)
+
 clean:
+	rm -rf docs/_build docs/node_modules
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
@@ -54,4 +68,14 @@ $(READY): pyproject.toml constraints.txt
 	@echo 'Installing into .venv: a few minutes the first time.'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
+	touch $@
+
+# What the site needs on top, so that lab and test do without it.
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+$(KATEX): docs/package.json docs/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo 'The site needs Node.js 18 or newer with npm, for its maths.' >&2; exit 1; }
+	npm ci --prefix docs --no-audit --no-fund --loglevel=error
 	touch $@

@@ -1,0 +1,74 @@
+"""Check a built site: every link within it leads somewhere, and no page or style sheet asks another host for anything.
+
+python docs/check_links.py docs/_build/html
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+class Page(HTMLParser):
+    """A page's anchors, and its addresses: those that a reader follows, and those that the browser loads itself."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.followed: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if "href" in values:
+            followed = tag == "a" or (tag == "link" and values.get("rel") in ("next", "prev", "canonical"))
+            (self.followed if followed else self.loaded).append(values["href"])
+        self.loaded += [values[name] for name in ("src", "poster", "data") if name in values]
+        self.loaded += [part.split()[0] for part in values.get("srcset", "").split(",") if part.strip()]
+        self.loaded += _style_urls(values.get("style", ""))
+        if values.get("http-equiv") == "refresh":
+            self.followed.append(values["content"].partition("url=")[2])
+
+
+def _style_urls(css: str) -> list[str]:
+    """The addresses in a style sheet, but for pictures that it holds itself."""
+    found = re.findall(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""", css)
+    return [address for pair in found for address in pair if address and not address.startswith("data:")]
+
+
+def problems(site: Path) -> Iterator[str]:
+    """Yield what is wrong in a built site, place by place."""
+    # _static/ holds parts of templates as well, which are no pages.
+    pages = {path: Page(path) for path in sorted(site.rglob("*.html")) if site / "_static" not in path.parents}
+    if not pages:
+        yield f"{site}: there is no page"
+    for path, page in pages.items():
+        for address in page.followed + page.loaded:
+            if what := _problem(address, path, pages, address in page.loaded):
+                yield f"{path.relative_to(site)}: {address}: {what}"
+    for path in sorted(site.rglob("*.css")):
+        for address in _style_urls(path.read_text(encoding="utf-8")):
+            if what := _problem(address, path, pages, loaded=True):
+                yield f"{path.relative_to(site)}: {address}: {what}"
+
+
+def _problem(address: str, origin: Path, pages: dict[Path, Page], loaded: bool) -> str | None:
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return "it is loaded from another host" if loaded and parts.scheme != "data" else None
+    target = (origin.parent / unquote(parts.path)).resolve() if parts.path else origin
+    if not target.is_file():
+        return "there is no such file"
+    if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors | {"top"}:
+        return "there is no such place on the page"
+    return None
+
+
+if __name__ == "__main__":
+    wrong = [*problems(Path(sys.argv[1]).resolve())]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    sys.exit(bool(wrong))

@@ -1,0 +1,78 @@
+"""How Sphinx makes the site; `make docs` runs it from the repository's root, so that notebooks are read in place."""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
+
+about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+project = html_title = about["name"]
+language = "en"
+root_doc = "docs/index"
+include_patterns = ["docs/*.md", "notebooks/*.ipynb", "data/README.md"]
+exclude_patterns = [".*", "docs/_build", "docs/node_modules"]
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinxcontrib.katex",
+    "sphinx_course",
+]
+
+# Notebooks: what is stored is what is shown.
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+myst_heading_slug_func = "course.slug"
+
+# Maths is made into HTML and MathML here, not by the reader's browser.
+katex_prerender = True
+katex_js_path = str(DOCS / "node_modules" / "katex" / "dist" / "katex.min.js")
+katex_css_path = "katex/katex.min.css"
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+napoleon_use_rtype = False
+# Types of other projects: their indexes of names would have to be fetched.
+nitpick_ignore_regex = [("py:.*", r"(torch|Tensor|numpy|np|tiktoken|matplotlib|Figure|collections|Path|pathlib)\b.*")]
+
+html_theme = "sphinx_book_theme"
+html_static_path = ["_static"]
+templates_path = ["_templates"]
+html_css_files = ["course.css"]
+html_js_files = [("course.js", {"defer": "defer"})]
+html_favicon = "_static/logo.svg"
+html_logo = "_static/logo.svg"
+html_extra_path = ["_extra"]
+html_show_copyright = html_show_sphinx = False
+html_use_index = html_domain_indices = False
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "home_page_in_toc": True,
+    "navbar_persistent": [],
+    "use_download_button": False,  # it offers more than works; article-header-buttons.html has our own
+    "use_fullscreen_button": False,
+    "show_toc_level": 2,
+    "logo": {"text": project, "alt_text": ""},
+    "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",
+}
+
+# Binder and Colab fetch the course from a public address: without one there are no such buttons.
+if repository := os.environ.get("REPOSITORY_URL"):
+    html_theme_options |= {
+        "repository_url": repository,
+        "repository_branch": os.environ.get("REPOSITORY_BRANCH", "main"),
+        "use_repository_button": True,
+        "launch_buttons": {
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+            "notebook_interface": "jupyterlab",
+        },
+    }

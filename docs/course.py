@@ -1,0 +1,183 @@
+"""What the site says about the lessons, read from the notebooks, so that nothing is said twice.
+
+A page of docs/ has lines such as `<!-- build: lesson-table -->`, which the build fills in.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A notebook, read for what its page, its place on the route and the glossary need."""
+
+    path: Path
+
+    @cached_property
+    def _cells(self) -> list[dict]:
+        return json.loads(self.path.read_text(encoding="utf-8"))["cells"]
+
+    def _sources(self, kind: str) -> list[str]:
+        return ["".join(cell["source"]) for cell in self._cells if cell["cell_type"] == kind]
+
+    @cached_property
+    def text(self) -> str:
+        """All of the lesson, prose and code."""
+        return "\n\n".join("".join(cell["source"]) for cell in self._cells)
+
+    @property
+    def number(self) -> int:
+        return int(self.path.name[:2])
+
+    @property
+    def heading(self) -> str:
+        """Number and title, as in "4. Simple attention"."""
+        return self._sources("markdown")[0].splitlines()[0].removeprefix("# ")
+
+    @property
+    def title(self) -> str:
+        return self.heading.partition(". ")[2]
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The table under the title: minutes, what is needed, what one can do afterwards, shapes."""
+        rows = re.findall(r"^\| *([^|]+?) *\| *([^|]+?) *\|$", self._sources("markdown")[0], re.MULTILINE)
+        return {name: value for name, value in rows if name.strip("-: ")}
+
+    @property
+    def abilities(self) -> list[str]:
+        return self.facts["After this you can"].split(" · ")
+
+    @property
+    def station(self) -> str:
+        """The station of the route that the lesson lights up."""
+        return re.search(r'plot_route\("(.+?)"\)', "\n".join(self._sources("code")))[1]
+
+    @cached_property
+    def words(self) -> set[str]:
+        """The places in the glossary of the words that the lesson lists as learned."""
+        return set(re.findall(r"\]\(\.\./docs/glossary\.md#([^)]+)\)", self.text.rpartition("\nWords learned:")[2]))
+
+
+def read_lessons(folder: Path = ROOT / "notebooks") -> list[Lesson]:
+    return [Lesson(path) for path in sorted(folder.glob("*.ipynb"))]
+
+
+def slug(heading: str) -> str:
+    """Return a heading's anchor as code hosts make it: "UTF-8" has #utf-8, "token ID" #token-id."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def link(lesson: Lesson, text: str | None = None) -> str:
+    """Return a link to a lesson for a page in docs/."""
+    return f"[{text or lesson.heading}](../notebooks/{lesson.path.name})"
+
+
+def lesson_table(lessons: Sequence[Lesson]) -> str:
+    """Return a table of the lessons, with their minutes and what they need."""
+    rows = [
+        f"| {link(lesson)} | {lesson.facts['Minutes']} | {for_docs(lesson.facts['You need'])} |" for lesson in lessons
+    ]
+    minutes = sum(int(lesson.facts["Minutes"]) for lesson in lessons)
+    return "\n".join(["| lesson | minutes | needs |", "|---|---|---|", *rows, f"| all | {minutes} | |"])
+
+
+def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
+    """Return one lesson's link, minutes and abilities; of a lesson still to come, that it is."""
+    if int(number) == len(lessons) + 1:
+        return "The lesson itself is being written."
+    lesson = lessons[int(number) - 1]
+    abilities = "\n".join(f"- {ability}" for ability in lesson.abilities)
+    return f"{link(lesson)}, {lesson.facts['Minutes']} minutes. Afterwards a learner can:\n\n{abilities}"
+
+
+def route(lessons: Sequence[Lesson], stations: Sequence[str]) -> str:
+    """Return the route as a list in HTML: its stations, each with links to the lessons there."""
+    items = []
+    # Two stations are called text: the first is where the route starts, and no lesson lights it up.
+    for place, station in enumerate(stations):
+        here = [lesson for lesson in lessons if lesson.station == station and stations.index(station) == place]
+        links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
+        kind = "station" if here else "station quiet"
+        name = "and more" if station == "…" else station
+        items.append(f'<li class="{kind}"><span class="name">{escape(name)}</span>{" ".join(links)}</li>')
+    return '<ol class="route">\n' + "\n".join(items) + "\n</ol>"
+
+
+def modules(package: Path = ROOT / "utils") -> list[str]:
+    """Return the names of the modules that a learner imports from; a package speaks for what is in it."""
+    found = [path.stem for path in package.glob("*.py")] + [path.parent.name for path in package.glob("*/__init__.py")]
+    return [f"{package.name}.{name}" for name in sorted(found) if name != "__init__"]
+
+
+def api(names: Sequence[str]) -> str:
+    """Return a section for each module, to be filled from its docstrings."""
+    form = "## `{0}`\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n```"
+    return "\n\n".join(form.format(name) for name in names)
+
+
+def docstring(text: str) -> str:
+    """Return a docstring in the form that Sphinx reads: what stands between backticks is code, letter by letter.
+
+    Examples (`>>>` up to the next blank line) stay as they are.
+    """
+    # Sphinx would take the words of "Args: As for `StackedHeads`." for names of arguments.
+    text = re.sub(r"^Args:\n +([^:\n]+)$", r":Parameters: \1", text, flags=re.MULTILINE)
+    parts = re.split(r"(^ *>>> .*?(?:\n\s*\n|\Z))", text, flags=re.MULTILINE | re.DOTALL)
+    parts[::2] = [re.sub(r"`([^`]+)`|(\|)", lambda m: f"``{m[1]}``" if m[1] else r"\|", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def fill(text: str, makers: dict[str, Callable[..., str]]) -> str:
+    """Return a page with its `<!-- build: name arguments -->` replaced by what the maker of that name returns."""
+
+    def made(match: re.Match) -> str:
+        name, *arguments = match[1].split()
+        return makers[name](*arguments)
+
+    return re.sub(r"<!-- build: (.+?) -->", made, text)
+
+
+def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
+    """Return the glossary with its "(Lesson 4)" turned into links to all lessons that list the word as learned.
+
+    Raises:
+        ValueError: the lesson that a term names does not list it.
+    """
+
+    def linked(section: str) -> str:
+        term = section.partition("\n")[0]
+        teach = [lesson for lesson in lessons if slug(term) in lesson.words]
+        named = re.search(r"\(Lesson (\d+)\)\s*$", section)
+        if not named or int(named[1]) not in [lesson.number for lesson in teach]:
+            listed = ", ".join(lesson.heading for lesson in teach) or "none"
+            raise ValueError(
+                f"glossary: {term!r} must end with (Lesson n), and n list it as learned; these do: {listed}"
+            )
+        links = ", ".join(link(lesson, f"Lesson {lesson.number}") for lesson in teach)
+        return f"{section[: named.start()]}({links})\n\n"
+
+    head, *sections = re.split(r"^## ", glossary, flags=re.MULTILINE)
+    return head + "".join(f"## {linked(section)}" for section in sections)
+
+
+def for_docs(text: str) -> str:
+    """Return a lesson's text with its links as they are seen from docs/."""
+    return re.sub(r"\]\((?=[\w-]+\.ipynb)", "](../notebooks/", text)
+
+
+def for_site(notebook: str) -> str:
+    """Return a notebook's source with links as the site has them.
+
+    README's place is taken by the landing page, and headings of notebooks have JupyterLab's
+    anchors, in which capitals and punctuation stay.
+    """
+    text = notebook.replace("](../README.md)", "](../docs/index.md)")
+    return re.sub(r"(\]\([\w/.-]*\.ipynb#)([^)]+)\)", lambda match: f"{match[1]}{slug(match[2])})", text)

@@ -1,0 +1,104 @@
+"""What Sphinx does for this course beyond its extensions: generated parts, words for figures, local maths."""
+
+import re
+import shutil
+from functools import partial
+from html import escape
+from pathlib import Path
+from textwrap import shorten
+
+import course
+import sphinxcontrib.katex
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
+from sphinx.transforms import SphinxTransform
+
+from utils.plots import ROUTE
+
+LIVE = "In JupyterLab this cell has a slider; the figure that goes with it here stands still."
+
+
+def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    lessons = course.read_lessons()
+    if docname.startswith("notebooks/"):
+        source[0] = course.for_site(source[0])
+        return
+    if docname == "docs/glossary":
+        source[0] = course.with_backlinks(source[0], lessons)
+    makers = {
+        "route": partial(course.route, lessons, ROUTE),
+        "lesson-table": partial(course.lesson_table, lessons),
+        "lesson": partial(course.lesson_facts, lessons),
+        "api": partial(course.api, course.modules()),
+    }
+    source[0] = course.fill(source[0], makers)
+
+
+def mark_code(app: Sphinx, what: str, name: str, thing: object, options: dict, lines: list[str]) -> None:
+    lines[:] = course.docstring("\n".join(lines)).splitlines()
+
+
+class Figures(SphinxTransform):
+    """Give each picture of a notebook its own words, and a frame that scrolls where the screen is narrow."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for bundle in [*self.document.findall(is_mime_bundle)]:
+            kinds = {kind["mime_type"]: kind for kind in bundle.children}
+            for image in [*bundle.findall(nodes.image)]:
+                image["alt"] = kinds["text/plain"].astext()
+                image.replace_self(nodes.container("", image.copy(), classes=["paper"]))
+
+
+class LiveSliders(SphinxTransform):
+    """Say under a cell with a slider why nothing is seen there."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for cell in [*self.document.findall(nodes.container)]:
+            if "tag_live-slider" in cell["classes"]:
+                cell += nodes.paragraph("", LIVE, classes=["live"])
+
+
+def is_mime_bundle(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+
+
+def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+    """Give each page its first sentences as description, and a lesson the address of its notebook."""
+    first = next(doctree.findall(nodes.paragraph), None) if doctree else None
+    if first:
+        words = escape(shorten(first.astext(), 160, placeholder=" …"))
+        context["metatags"] += f'<meta name="description" content="{words}" />\n'
+    if pagename.startswith("notebooks/"):
+        context["notebook"] = context["pathto"](f"_sources/{context['sourcename']}", 1)
+
+
+def copy_katex(app: Sphinx) -> None:
+    """Put KaTeX's style sheet and fonts where the pages find them, and stop at a formula that it cannot read."""
+    dist = Path(app.config.katex_js_path).parent
+    missing = [what for what, there in {"node": shutil.which("node"), str(dist): dist.exists()}.items() if not there]
+    if missing:
+        raise ConfigError(f"for the maths {' and '.join(missing)} is missing: install Node.js, then run `make docs`")
+    sphinxcontrib.katex.KATEX_DEFAULT_OPTIONS["throwOnError"] = True
+    target = app.outdir / "_static" / "katex"
+    shutil.copytree(
+        dist / "fonts", target / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"), dirs_exist_ok=True
+    )
+    css = (dist / "katex.min.css").read_text(encoding="utf-8")
+    # Every browser of today takes woff2: the other formats would only make the site larger.
+    css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("\w+"\)', "", css)
+    (target / "katex.min.css").write_text(css, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", copy_katex)
+    app.connect("source-read", read_source)
+    app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, at 500
+    app.add_transform(Figures)
+    app.add_transform(LiveSliders)
+    app.connect("html-page-context", describe)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
