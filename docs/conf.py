@@ -27,7 +27,7 @@ extensions = [
 # Notebooks: what is stored is what is shown.
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_heading_slug_func = "course.slug"
 
@@ -43,13 +43,16 @@ napoleon_use_rtype = False
 # Types of other projects: their indexes of names would have to be fetched.
 nitpick_ignore_regex = [("py:.*", r"(torch|Tensor|numpy|np|tiktoken|matplotlib|Figure|collections|Path|pathlib)\b.*")]
 
+copybutton_selector = "div.highlight pre:not(.cell_output *)"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
 html_theme = "sphinx_book_theme"
 html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_css_files = ["course.css"]
 html_js_files = [("course.js", {"defer": "defer"})]
 html_favicon = "_static/logo.svg"
-html_logo = "_static/logo.svg"
 html_extra_path = ["_extra"]
 html_show_copyright = html_show_sphinx = False
 html_use_index = html_domain_indices = False
@@ -60,7 +63,6 @@ html_theme_options = {
     "use_download_button": False,  # it offers more than works; article-header-buttons.html has our own
     "use_fullscreen_button": False,
     "show_toc_level": 2,
-    "logo": {"text": project, "alt_text": ""},
     "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",
 }
 

@@ -80,6 +80,18 @@ def link(lesson: Lesson, text: str | None = None) -> str:
     return f"[{text or lesson.heading}](../notebooks/{lesson.path.name})"
 
 
+def with_lesson_links(page: str, lessons: Sequence[Lesson]) -> str:
+    """Return a page in which each "Lesson 4" outside headings is a link, if there is such a lesson yet."""
+    by_number = {str(lesson.number): lesson for lesson in lessons}
+
+    def linked(match: re.Match) -> str:
+        return link(by_number[match[1]], match[0]) if match[1] in by_number else match[0]
+
+    return "\n".join(
+        line if line.startswith("#") else re.sub(r"(?<!\[)\bLesson (\d+)\b", linked, line) for line in page.split("\n")
+    )
+
+
 def lesson_table(lessons: Sequence[Lesson]) -> str:
     """Return a table of the lessons, with their minutes and what they need."""
     rows = [
@@ -98,7 +110,7 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
     return f"{link(lesson)}, {lesson.facts['Minutes']} minutes. Afterwards a learner can:\n\n{abilities}"
 
 
-def route(lessons: Sequence[Lesson], stations: Sequence[str]) -> str:
+def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
     """Return the route as a list in HTML: its stations, each with links to the lessons there."""
     items = []
     # Two stations are called text: the first is where the route starts, and no lesson lights it up.
@@ -107,8 +119,9 @@ def route(lessons: Sequence[Lesson], stations: Sequence[str]) -> str:
         links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
         kind = "station" if here else "station quiet"
         name = "and more" if station == "…" else station
-        items.append(f'<li class="{kind}"><span class="name">{escape(name)}</span>{" ".join(links)}</li>')
-    return '<ol class="route">\n' + "\n".join(items) + "\n</ol>"
+        stop = f'<span class="links">{" ".join(links)}</span>' if links else ""
+        items.append(f'<li class="{kind}"><span class="name">{escape(name)}</span>{stop}</li>')
+    return f'<ol class="route" style="--token: {colour}">\n' + "\n".join(items) + "\n</ol>"
 
 
 def modules(package: Path = ROOT / "utils") -> list[str]:
@@ -119,7 +132,7 @@ def modules(package: Path = ROOT / "utils") -> list[str]:
 
 def api(names: Sequence[str]) -> str:
     """Return a section for each module, to be filled from its docstrings."""
-    form = "## `{0}`\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n```"
+    form = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n```"
     return "\n\n".join(form.format(name) for name in names)
 
 

@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
 
-from utils.plots import ROUTE
+from utils.plots import AXIS_COLOURS, ROUTE
 
 LIVE = "In JupyterLab this cell has a slider; the figure that goes with it here stands still."
 
@@ -26,8 +26,10 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     if docname == "docs/glossary":
         source[0] = course.with_backlinks(source[0], lessons)
+    elif docname.startswith("docs/"):
+        source[0] = course.with_lesson_links(source[0], lessons)
     makers = {
-        "route": partial(course.route, lessons, ROUTE),
+        "route": partial(course.route, lessons, ROUTE, AXIS_COLOURS["num_tokens"]),
         "lesson-table": partial(course.lesson_table, lessons),
         "lesson": partial(course.lesson_facts, lessons),
         "api": partial(course.api, course.modules()),
