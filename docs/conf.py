@@ -62,7 +62,9 @@ html_theme_options = {
     "navbar_persistent": [],
     "use_download_button": False,  # it offers more than works; article-header-buttons.html has our own
     "use_fullscreen_button": False,
+    "back_to_top_button": False,  # it would lie on the text
     "show_toc_level": 2,
+    "footer_content_items": ["extra-footer.html"],
     "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",
 }
 

@@ -1,0 +1,219 @@
+"""The site: what it reads from the lessons, and the check of its links. Building it is proved by `make docs`."""
+
+import json
+import re
+from pathlib import Path
+
+import check_links
+import course
+import lessons
+import pytest
+from lessons import ROOT
+
+from utils.plots import AXIS_COLOURS, ROUTE
+
+LESSONS = course.read_lessons()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.path.stem)
+
+
+def page(name):
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def sections(text):
+    """Title and text of each section of level 2."""
+    return dict(part.split("\n", 1) for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
+
+
+# What is read from a notebook
+
+
+@each_lesson
+def test_a_lesson_is_read(lesson):
+    assert lesson.heading == f"{lesson.number}. {lesson.title}"
+    assert list(lesson.facts) == ["Minutes", "You need", "After this you can", "Shape in → shape out"]
+    assert 3 <= len(lesson.abilities) <= 4
+    assert lesson.station in ROUTE
+    assert lesson.words
+
+
+def test_table_of_lessons_adds_the_minutes_up():
+    table = lessons.table(course.lesson_table(LESSONS))
+    assert [row[0] for row in table[1:-1]] == [course.link(lesson) for lesson in LESSONS]
+    assert int(table[-1][1]) == sum(int(row[1]) for row in table[1:-1])
+    assert "](0" not in course.lesson_table(LESSONS), "links are seen from docs/"
+
+
+def test_facts_of_a_lesson_and_of_the_next_one_to_come():
+    facts = course.lesson_facts(LESSONS, "4")
+    assert facts.startswith("[4. Simple attention](../notebooks/04_simple_attention.ipynb), ")
+    assert facts.count("\n- ") == len(LESSONS[3].abilities)
+    assert "is being written" in course.lesson_facts(LESSONS, str(len(LESSONS) + 1))
+    with pytest.raises(IndexError):
+        course.lesson_facts(LESSONS, str(len(LESSONS) + 2))
+
+
+def test_route_has_all_stations_and_each_lesson_once():
+    html = course.route(LESSONS, ROUTE, AXIS_COLOURS["num_tokens"])
+    assert re.findall('class="name">(.+?)<', html) == ["and more" if name == "…" else name for name in ROUTE]
+    assert sorted(re.findall('href="../notebooks/(.+?).html"', html)) == [lesson.path.stem for lesson in LESSONS]
+    assert AXIS_COLOURS["num_tokens"] in html
+
+
+def test_a_station_that_occurs_twice_has_its_lessons_once():
+    html = course.route(LESSONS[:1], ("IDs", "batch", "IDs"), "blue")
+    assert html.count("01_text_to_ids") == 1
+
+
+# The glossary
+
+
+@each_lesson
+def test_each_word_learned_links_back(lesson):
+    terms = sections(course.with_backlinks(GLOSSARY, LESSONS))
+    for term, text in terms.items():
+        linked = f"](../notebooks/{lesson.path.name})" in text
+        assert linked == (course.slug(term) in lesson.words), f"{term}, lesson {lesson.number}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["## token\n\nA piece. (Lesson 2)\n", "## token\n\nA piece.\n", "## nonsense\n\nNo lesson has it. (Lesson 1)\n"],
+)
+def test_a_term_whose_lesson_is_wrong_is_named(text):
+    with pytest.raises(ValueError, match=r"^glossary: '(token|nonsense)' must end with \(Lesson n\)"):
+        course.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [("UTF-8", "utf-8"), ("token ID", "token-id"), ("head_dim", "head_dim"), ("4.5 All at once", "45-all-at-once")],
+)
+def test_anchors_are_those_of_code_hosts(heading, anchor):
+    assert course.slug(heading) == anchor
+
+
+# Pages
+
+
+def test_parts_to_be_built_are_filled_in():
+    makers = {"double": lambda text: 2 * text, "none": lambda: ""}
+    assert course.fill("a <!-- build: double xy --> b <!-- build: none -->c", makers) == "a xyxy b c"
+    with pytest.raises(KeyError, match="unheard"):
+        course.fill("<!-- build: unheard -->", makers)
+
+
+def test_lessons_named_in_a_page_are_linked():
+    linked = course.with_lesson_links("## Lesson 4\n\nLesson 4, [Lesson 4](x), lesson 4 and Lesson 99.", LESSONS)
+    target = "../notebooks/04_simple_attention.ipynb"
+    assert linked == f"## Lesson 4\n\n[Lesson 4]({target}), [Lesson 4](x), lesson 4 and Lesson 99."
+
+
+def test_links_of_a_notebook_fit_the_site():
+    text = "[all](../README.md) [here](04_simple_attention.ipynb#4.5-All-tokens-at-once) [x](../docs/glossary.md#utf-8)"
+    assert course.for_site(text) == (
+        "[all](../docs/index.md) [here](04_simple_attention.ipynb#45-all-tokens-at-once) [x](../docs/glossary.md#utf-8)"
+    )
+
+
+def test_docstrings_keep_code_letter_by_letter():
+    text = "Take `a|b` | c.\n\nArgs:\n    As for `Other`.\n\n>>> 1 | 2  # `x`\n3\n\nEnd `y`."
+    assert course.docstring(text) == (
+        "Take ``a|b`` \\| c.\n\n:Parameters: As for ``Other``.\n\n>>> 1 | 2  # `x`\n3\n\nEnd ``y``."
+    )
+
+
+def test_modules_are_those_that_lessons_import_from():
+    used = {name for lesson in LESSONS for name in re.findall(r"^from (utils\.\w+) import", lesson.text, re.MULTILINE)}
+    assert used
+    assert used <= set(course.modules())
+    assert len(course.modules()) == len(set(course.modules()))
+    api = course.api(course.modules())
+    assert all(f".. automodule:: {name}\n" in api for name in course.modules())
+
+
+@each_lesson
+def test_teachers_are_told_what_learners_stumble_over(lesson):
+    section = sections(page("for_teachers"))[f"Lesson {lesson.number}"]
+    assert f"<!-- build: lesson {lesson.number} -->" in section
+    assert len(re.findall(r"^- \*", section, re.MULTILINE)) >= 3
+    assert re.search(r"\]\(https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+\)", section)
+
+
+def test_names_of_the_notation_are_in_the_lesson_that_is_said_to_have_them_first():
+    rows = [row for row in lessons.table(page("notation")) if row[-1].startswith("Lesson ")]
+    assert len(rows) >= 15
+    for name, *_, first in rows:
+        number = int(first.removeprefix("Lesson "))
+        assert re.search(rf"\b{name.strip('`')}\b", LESSONS[number - 1].text), f"{name} is not in lesson {number}"
+
+
+def test_katex_is_pinned_and_its_lock_names_no_host():
+    wanted = json.loads((ROOT / "docs" / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    lock = (ROOT / "docs" / "package-lock.json").read_text(encoding="utf-8")
+    assert json.loads(lock)["packages"]["node_modules/katex"]["version"] == wanted["katex"]
+    assert "resolved" not in lock
+
+
+# The check of links
+
+GOOD = {
+    "index.html": '<link href="a.css" rel="stylesheet"><img src="p.png" srcset="p.png 2x">'
+    '<a href="sub/b.html#here">b</a><a href="https://example.org">out</a><a href="#top">up</a><img src="data:image/png;base64,AA==">',
+    "sub/b.html": '<p id="here"><a href="../index.html">a</a><a href="?q=1">again</a></p>',
+    "a.css": "@font-face {src: url('f%20f.woff2')} i {background: url(data:image/svg+xml,x)}",
+    "p.png": "",
+    "f f.woff2": "",
+    "_static/part.html": '<a href="{{ target }}">a part of a template</a>',
+}
+
+
+def site(folder: Path, **changed: str) -> list[str]:
+    for name, text in (GOOD | changed).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return [*check_links.problems(folder.resolve())]
+
+
+def test_a_good_site_has_no_problem(tmp_path):
+    assert site(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("sub/b.html", '<p id="here"><a href="c.html">', "sub/b.html: c.html: there is no such file"),
+        ("sub/b.html", "<p>", "index.html: sub/b.html#here: there is no such place on the page"),
+        ("sub/b.html", '<p id="here"><img src="q.png">', "sub/b.html: q.png: there is no such file"),
+        ("a.css", "i {background: url(q.png)}", "a.css: q.png: there is no such file"),
+        ("a.css", "@import 'q.css';", "a.css: q.css: there is no such file"),
+        ("a.css", "i {background: url(//x.org/q.png)}", "a.css: //x.org/q.png: it is loaded from another host"),
+        (
+            "sub/b.html",
+            '<p id="here"><script src="https://x.org/a.js">',
+            "sub/b.html: https://x.org/a.js: it is loaded from another host",
+        ),
+        (
+            "sub/b.html",
+            '<link rel="preconnect" href="https://x.org"><p id="here">',
+            "sub/b.html: https://x.org: it is loaded from another host",
+        ),
+        (
+            "sub/b.html",
+            '<p id="here" style="background: url(https://x.org/a.png)">',
+            "sub/b.html: https://x.org/a.png: it is loaded from another host",
+        ),
+        (
+            "sub/b.html",
+            '<meta http-equiv="refresh" content="0; url=c.html"><p id="here">',
+            "sub/b.html: c.html: there is no such file",
+        ),
+    ],
+)
+def test_what_is_broken_is_named(tmp_path, name, text, problem):
+    assert site(tmp_path, **{name: text}) == [problem]
+
+
+def test_a_site_without_pages_is_a_problem(tmp_path):
+    assert [*check_links.problems(tmp_path)] == [f"{tmp_path}: there is no page"]
