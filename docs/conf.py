@@ -68,7 +68,8 @@ html_theme_options = {
     "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",
 }
 
-# Binder and Colab fetch the course from a public address: without one there are no such buttons.
+# Binder fetches the course from a public address: without one there is no such button. Colab fetches
+# the notebook alone, without utils/ and data/, so its button would not work.
 if repository := os.environ.get("REPOSITORY_URL"):
     html_theme_options |= {
         "repository_url": repository,
@@ -76,7 +77,6 @@ if repository := os.environ.get("REPOSITORY_URL"):
         "use_repository_button": True,
         "launch_buttons": {
             "binderhub_url": "https://mybinder.org",
-            "colab_url": "https://colab.research.google.com",
             "notebook_interface": "jupyterlab",
         },
     }

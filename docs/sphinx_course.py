@@ -86,6 +86,8 @@ def copy_katex(app: Sphinx) -> None:
     if missing:
         raise ConfigError(f"for the maths {' and '.join(missing)} is missing: install Node.js, then run `make docs`")
     sphinxcontrib.katex.KATEX_DEFAULT_OPTIONS["throwOnError"] = True
+    # The default, 5 seconds, is too short for node's start on a busy machine.
+    sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 120
     target = app.outdir / "_static" / "katex"
     shutil.copytree(
         dist / "fonts", target / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"), dirs_exist_ok=True

@@ -160,7 +160,8 @@ def test_katex_is_pinned_and_its_lock_names_no_host():
 
 GOOD = {
     "index.html": '<link href="a.css" rel="stylesheet"><img src="p.png" srcset="p.png 2x">'
-    '<a href="sub/b.html#here">b</a><a href="https://example.org">out</a><a href="#top">up</a><img src="data:image/png;base64,AA==">',
+    '<a href="sub/b.html#here">b</a><a href="https://example.org">out</a>'
+    '<a href="#top">up</a><img src="data:image/png;base64,AA==">',
     "sub/b.html": '<p id="here"><a href="../index.html">a</a><a href="?q=1">again</a></p>',
     "a.css": "@font-face {src: url('f%20f.woff2')} i {background: url(data:image/svg+xml,x)}",
     "p.png": "",
