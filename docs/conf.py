@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "sphinxcontrib.katex",
+    "maths",
     "sphinx_course",
 ]
 
@@ -31,10 +31,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_heading_slug_func = "course.slug"
 
-# Maths is made into HTML and MathML here, not by the reader's browser.
-katex_prerender = True
-katex_js_path = str(DOCS / "node_modules" / "katex" / "dist" / "katex.min.js")
-katex_css_path = "katex/katex.min.css"
+html_math_renderer = "katex"
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -1,17 +1,12 @@
-"""What Sphinx does for this course beyond its extensions: generated parts, words for figures, local maths."""
+"""What Sphinx does for this course beyond its extensions: generated parts, words for figures, descriptions."""
 
-import re
-import shutil
 from functools import partial
 from html import escape
-from pathlib import Path
 from textwrap import shorten
 
 import course
-import sphinxcontrib.katex
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
 
 from utils.plots import AXIS_COLOURS, ROUTE
@@ -79,27 +74,7 @@ def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: 
         context["notebook"] = context["pathto"](f"_sources/{context['sourcename']}", 1)
 
 
-def copy_katex(app: Sphinx) -> None:
-    """Put KaTeX's style sheet and fonts where the pages find them, and stop at a formula that it cannot read."""
-    dist = Path(app.config.katex_js_path).parent
-    missing = [what for what, there in {"node": shutil.which("node"), str(dist): dist.exists()}.items() if not there]
-    if missing:
-        raise ConfigError(f"for the maths {' and '.join(missing)} is missing: install Node.js, then run `make docs`")
-    sphinxcontrib.katex.KATEX_DEFAULT_OPTIONS["throwOnError"] = True
-    # The default, 5 seconds, is too short for node's start on a busy machine.
-    sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 120
-    target = app.outdir / "_static" / "katex"
-    shutil.copytree(
-        dist / "fonts", target / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"), dirs_exist_ok=True
-    )
-    css = (dist / "katex.min.css").read_text(encoding="utf-8")
-    # Every browser of today takes woff2: the other formats would only make the site larger.
-    css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("\w+"\)', "", css)
-    (target / "katex.min.css").write_text(css, encoding="utf-8")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", copy_katex)
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, at 500
     app.add_transform(Figures)
