@@ -11,6 +11,7 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = html_title = about["name"]
 language = "en"
+smartquotes = False  # in a course on tokens, "--" must not become a dash, nor a quote another one
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "data/README.md"]
 exclude_patterns = [".*", "docs/_build", "docs/node_modules"]
