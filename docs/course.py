@@ -5,7 +5,7 @@ A page of docs/ has lines such as `<!-- build: lesson-table -->`, which the buil
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -80,18 +80,6 @@ def link(lesson: Lesson, text: str | None = None) -> str:
     return f"[{text or lesson.heading}](../notebooks/{lesson.path.name})"
 
 
-def with_lesson_links(page: str, lessons: Sequence[Lesson]) -> str:
-    """Return a page in which each "Lesson 4" outside headings is a link, if there is such a lesson yet."""
-    by_number = {str(lesson.number): lesson for lesson in lessons}
-
-    def linked(match: re.Match) -> str:
-        return link(by_number[match[1]], match[0]) if match[1] in by_number else match[0]
-
-    return "\n".join(
-        line if line.startswith("#") else re.sub(r"(?<!\[)\bLesson (\d+)\b", linked, line) for line in page.split("\n")
-    )
-
-
 def lesson_table(lessons: Sequence[Lesson]) -> str:
     """Return a table of the lessons, with their minutes and what they need."""
     rows = [
@@ -136,61 +124,6 @@ def api(names: Sequence[str]) -> str:
     return "\n\n".join(form.format(name) for name in names)
 
 
-def docstring(text: str) -> str:
-    """Return a docstring in the form that Sphinx reads: what stands between backticks is code, letter by letter.
-
-    Examples (`>>>` up to the next blank line) stay as they are.
-    """
-    # Sphinx would take the words of "Args: As for `StackedHeads`." for names of arguments.
-    text = re.sub(r"^Args:\n +([^:\n]+)$", r":Parameters: \1", text, flags=re.MULTILINE)
-    parts = re.split(r"(^ *>>> .*?(?:\n\s*\n|\Z))", text, flags=re.MULTILINE | re.DOTALL)
-    parts[::2] = [re.sub(r"`([^`]+)`|(\|)", lambda m: f"``{m[1]}``" if m[1] else r"\|", part) for part in parts[::2]]
-    return "".join(parts)
-
-
-def fill(text: str, makers: dict[str, Callable[..., str]]) -> str:
-    """Return a page with its `<!-- build: name arguments -->` replaced by what the maker of that name returns."""
-
-    def made(match: re.Match) -> str:
-        name, *arguments = match[1].split()
-        return makers[name](*arguments)
-
-    return re.sub(r"<!-- build: (.+?) -->", made, text)
-
-
-def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
-    """Return the glossary with its "(Lesson 4)" turned into links to all lessons that list the word as learned.
-
-    Raises:
-        ValueError: the lesson that a term names does not list it.
-    """
-
-    def linked(section: str) -> str:
-        term = section.partition("\n")[0]
-        teach = [lesson for lesson in lessons if slug(term) in lesson.words]
-        named = re.search(r"\(Lesson (\d+)\)\s*$", section)
-        if not named or int(named[1]) not in [lesson.number for lesson in teach]:
-            listed = ", ".join(lesson.heading for lesson in teach) or "none"
-            raise ValueError(
-                f"glossary: {term!r} must end with (Lesson n), and n list it as learned; these do: {listed}"
-            )
-        links = ", ".join(link(lesson, f"Lesson {lesson.number}") for lesson in teach)
-        return f"{section[: named.start()]}({links})\n\n"
-
-    head, *sections = re.split(r"^## ", glossary, flags=re.MULTILINE)
-    return head + "".join(f"## {linked(section)}" for section in sections)
-
-
 def for_docs(text: str) -> str:
     """Return a lesson's text with its links as they are seen from docs/."""
     return re.sub(r"\]\((?=[\w-]+\.ipynb)", "](../notebooks/", text)
-
-
-def for_site(notebook: str) -> str:
-    """Return a notebook's source with links as the site has them.
-
-    README's place is taken by the landing page, and headings of notebooks have JupyterLab's
-    anchors, in which capitals and punctuation stay.
-    """
-    text = notebook.replace("](../README.md)", "](../docs/index.md)")
-    return re.sub(r"(\]\([\w/.-]*\.ipynb#)([^)]+)\)", lambda match: f"{match[1]}{slug(match[2])})", text)

@@ -5,6 +5,7 @@ from html import escape
 from textwrap import shorten
 
 import course
+import pages
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -17,23 +18,23 @@ LIVE = "In JupyterLab this cell has a slider; the figure that goes with it here 
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     lessons = course.read_lessons()
     if docname.startswith("notebooks/"):
-        source[0] = course.for_site(source[0])
+        source[0] = pages.for_site(source[0])
         return
     if docname == "docs/glossary":
-        source[0] = course.with_backlinks(source[0], lessons)
+        source[0] = pages.with_backlinks(source[0], lessons)
     elif docname.startswith("docs/"):
-        source[0] = course.with_lesson_links(source[0], lessons)
+        source[0] = pages.with_lesson_links(source[0], lessons)
     makers = {
         "route": partial(course.route, lessons, ROUTE, AXIS_COLOURS["num_tokens"]),
         "lesson-table": partial(course.lesson_table, lessons),
         "lesson": partial(course.lesson_facts, lessons),
         "api": partial(course.api, course.modules()),
     }
-    source[0] = course.fill(source[0], makers)
+    source[0] = pages.fill(source[0], makers)
 
 
 def mark_code(app: Sphinx, what: str, name: str, thing: object, options: dict, lines: list[str]) -> None:
-    lines[:] = course.docstring("\n".join(lines)).splitlines()
+    lines[:] = pages.docstring("\n".join(lines)).splitlines()
 
 
 class Figures(SphinxTransform):
@@ -60,6 +61,17 @@ class LiveSliders(SphinxTransform):
                 cell += nodes.paragraph("", LIVE, classes=["live"])
 
 
+class FieldDashes(SphinxTransform):
+    """Make a dash of the hyphens that Sphinx puts after an argument's name: smartquotes, which would, is off."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for text in [*self.document.findall(nodes.Text)]:
+            if text.astext() == " -- ":
+                text.parent.replace(text, nodes.Text(" – "))
+
+
 def is_mime_bundle(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
 
@@ -79,5 +91,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, at 500
     app.add_transform(Figures)
     app.add_transform(LiveSliders)
+    app.add_transform(FieldDashes)
     app.connect("html-page-context", describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

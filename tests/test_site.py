@@ -7,6 +7,7 @@ from pathlib import Path
 import check_links
 import course
 import lessons
+import pages
 import pytest
 from lessons import ROOT
 
@@ -71,7 +72,7 @@ def test_a_station_that_occurs_twice_has_its_lessons_once():
 
 @each_lesson
 def test_each_word_learned_links_back(lesson):
-    terms = sections(course.with_backlinks(GLOSSARY, LESSONS))
+    terms = sections(pages.with_backlinks(GLOSSARY, LESSONS))
     for term, text in terms.items():
         linked = f"](../notebooks/{lesson.path.name})" in text
         assert linked == (course.slug(term) in lesson.words), f"{term}, lesson {lesson.number}"
@@ -83,7 +84,7 @@ def test_each_word_learned_links_back(lesson):
 )
 def test_a_term_whose_lesson_is_wrong_is_named(text):
     with pytest.raises(ValueError, match=r"^glossary: '(token|nonsense)' must end with \(Lesson n\)"):
-        course.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
+        pages.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
 
 
 @pytest.mark.parametrize(
@@ -99,27 +100,27 @@ def test_anchors_are_those_of_code_hosts(heading, anchor):
 
 def test_parts_to_be_built_are_filled_in():
     makers = {"double": lambda text: 2 * text, "none": lambda: ""}
-    assert course.fill("a <!-- build: double xy --> b <!-- build: none -->c", makers) == "a xyxy b c"
+    assert pages.fill("a <!-- build: double xy --> b <!-- build: none -->c", makers) == "a xyxy b c"
     with pytest.raises(KeyError, match="unheard"):
-        course.fill("<!-- build: unheard -->", makers)
+        pages.fill("<!-- build: unheard -->", makers)
 
 
 def test_lessons_named_in_a_page_are_linked():
-    linked = course.with_lesson_links("## Lesson 4\n\nLesson 4, [Lesson 4](x), lesson 4 and Lesson 99.", LESSONS)
+    linked = pages.with_lesson_links("## Lesson 4\n\nLesson 4, [Lesson 4](x), lesson 4 and Lesson 99.", LESSONS)
     target = "../notebooks/04_simple_attention.ipynb"
     assert linked == f"## Lesson 4\n\n[Lesson 4]({target}), [Lesson 4](x), lesson 4 and Lesson 99."
 
 
 def test_links_of_a_notebook_fit_the_site():
     text = "[all](../README.md) [here](04_simple_attention.ipynb#4.5-All-tokens-at-once) [x](../docs/glossary.md#utf-8)"
-    assert course.for_site(text) == (
+    assert pages.for_site(text) == (
         "[all](../docs/index.md) [here](04_simple_attention.ipynb#45-all-tokens-at-once) [x](../docs/glossary.md#utf-8)"
     )
 
 
 def test_docstrings_keep_code_letter_by_letter():
     text = "Take `a|b` | c.\n\nArgs:\n    As for `Other`.\n\n>>> 1 | 2  # `x`\n3\n\nEnd `y`."
-    assert course.docstring(text) == (
+    assert pages.docstring(text) == (
         "Take ``a|b`` \\| c.\n\n:Parameters: As for ``Other``.\n\n>>> 1 | 2  # `x`\n3\n\nEnd ``y``."
     )
 
