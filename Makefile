@@ -10,7 +10,7 @@ NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # One worker a core; torch inside each keeps to one thread, so that workers do not fight over cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: lab test tamper lint notebooks bench docs docs-serve clean
+.PHONY: lab test test-browser tamper lint notebooks bench docs docs-serve clean
 
 # Served from this folder, not from notebooks/: lessons link to docs/ and README.md.
 lab: $(READY)
@@ -18,6 +18,11 @@ lab: $(READY)
 
 test: $(READY) lint
 	$(PYTEST)
+
+# Two workers, each with a server and a browser of its own; the tests of a lesson stay together.
+test-browser: .venv/browser-ready
+	$(BIN)/python tests/browser/chrome.py
+	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
 
 # Every stored text output of every notebook, changed, must be noticed (make test does a sample).
 tamper: $(READY)
@@ -78,4 +83,8 @@ $(DOCS_READY): $(READY)
 $(KATEX): docs/package.json docs/package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo 'The site needs Node.js 18 or newer with npm, for its maths.' >&2; exit 1; }
 	npm ci --prefix docs --no-audit --no-fund --loglevel=error
+	touch $@
+
+.venv/browser-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
 	touch $@

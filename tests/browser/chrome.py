@@ -1,0 +1,59 @@
+"""The browser of the tests: an existing Chrome or Chromium, or Debian's, installed where that can be done.
+
+python tests/browser/chrome.py
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ON_A_MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+# Nothing is asked of the network but the pages under test.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find_chrome() -> str | None:
+    """Return the path of a Chrome or Chromium: $CHROME where it is set, else the first one installed."""
+    candidates = [os.environ["CHROME"]] if os.environ.get("CHROME") else [*NAMES, ON_A_MAC]
+    return next((found for found in map(shutil.which, candidates) if found), None)
+
+
+def missing() -> str:
+    """Say in one sentence what is missing and how to get it."""
+    if os.environ.get("CHROME"):
+        return f"There is no program at $CHROME, {os.environ['CHROME']}: let it name a Chrome or Chromium, or unset it."
+    return (
+        "The browser tests need Chrome or Chromium: install one (on Debian and Ubuntu, as root, "
+        "apt-get install chromium), or let the environment variable CHROME hold the path of yours."
+    )
+
+
+def can_install() -> bool:
+    # Ubuntu's package of that name is but a pointer to a snap, which runs in no container.
+    os_release = Path("/etc/os-release")
+    debian = os_release.exists() and "ID=debian" in os_release.read_text(encoding="utf-8").splitlines()
+    return debian and os.geteuid() == 0 and not os.environ.get("CHROME")
+
+
+def install() -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in ("update -qq", "install -qq --yes --no-install-recommends chromium"):
+        subprocess.run(["apt-get", *command.split()], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    if find_chrome() is None and can_install():
+        print("Installing Debian's chromium.", flush=True)
+        install()
+    sys.exit(None if find_chrome() else missing())

@@ -1,0 +1,141 @@
+"""JupyterLab as a reader has it before them: open a lesson, run it, type, read what is shown."""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nbformat
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+from nbformat import NotebookNode
+from playwright.sync_api import BrowserContext, Locator, Page, Request
+from playwright.sync_api import TimeoutError as BrowserTimeout
+
+NOTEBOOK = "window.jupyterapp?.shell?.currentWidget"
+IDLE = f"{NOTEBOOK}?.sessionContext?.session?.kernel?.status === 'idle'"
+# What a widget shows. JupyterLab shows no alt text: it is read from the model of the inner output area.
+LIVE = f"""place => {{
+    const areas = [];
+    const walk = widget => {{
+        if (widget.node.classList.contains("jp-OutputArea") && widget.model?.toJSON) areas.push(widget);
+        for (const child of widget.children?.() ?? []) walk(child);
+    }};
+    walk({NOTEBOOK}.content.widgets[place]);
+    const inner = areas.slice(1);
+    const outputs = inner.flatMap(area => area.model.toJSON());
+    const pictures = area => [...area.node.querySelectorAll("img")].map(img => img.src);
+    return {{
+        shown: inner.map(area => area.node.innerText + pictures(area)).join("\\n"),
+        words: outputs.map(output => output.data?.["text/plain"] ?? output.text).join("\\n"),
+    }};
+}}"""
+
+
+def opened_by(server: subprocess.Popen, log: Path, seconds: float = 120) -> str:
+    """Wait until the server says what it would open in a browser, and return that address."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and server.poll() is None:
+        if said := re.search(r"^file://\S+$", log.read_text(encoding="utf-8"), re.MULTILINE):
+            return said[0]
+        time.sleep(0.1)
+    raise AssertionError(f"`make lab` ended or opened nothing in {seconds} s:\n{log.read_text(encoding='utf-8')}")
+
+
+def wait(page: Page, what: str, condition: str, argument: object = None, seconds: float = 30) -> None:
+    """Wait until a condition in the page holds; say what was waited for where it never does."""
+    try:
+        page.wait_for_function(condition, arg=argument, timeout=seconds * 1000)
+    except BrowserTimeout:
+        raise AssertionError(f"waited {seconds} s in vain: {what}") from None
+
+
+class Lab:
+    """The server, as seen by one browser."""
+
+    def __init__(self, context: BrowserContext, opened: str) -> None:
+        self.context = context
+        self.complaints: list[str] = []
+        context.on("request", self._note_request)
+        context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+        page = context.new_page()
+        page.goto(opened)
+        page.wait_for_url("**/lab/**")
+        self.address = page.url.partition("/lab")[0]
+        self.first = Lesson(page)  # it came with the token, which is a cookie from here on
+
+    def open(self, name: str) -> "Lesson":
+        page = self.context.new_page()
+        page.goto(f"{self.address}/lab/tree/notebooks/{name}?reset")  # without the tabs of the lesson before
+        return Lesson(page)
+
+    def _note_request(self, request: Request) -> None:
+        if urlsplit(request.url).hostname not in (None, "127.0.0.1"):  # None: data and blobs
+            self.complaints.append(f"asked of another host: {request.url}")
+
+
+class Lesson:
+    """A notebook in a page of its own."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        wait(page, "a notebook is open and its kernel idle", f"{NOTEBOOK}?.context?.isReady && {IDLE}", seconds=60)
+
+    @property
+    def path(self) -> str:
+        return self.page.evaluate(f"{NOTEBOOK}.context.path")
+
+    def model(self) -> NotebookNode:
+        """Return the notebook as it stands in the page, in the form in which it would be stored."""
+        nb = nbformat.v4.reads(self.page.evaluate(f"JSON.stringify({NOTEBOOK}.content.model.toJSON())"))
+        return CoalesceStreamsPreprocessor(enabled=True)(nb, {})[0]
+
+    def cell(self, place: int) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(place)
+
+    def run_all(self) -> None:
+        # The promise alone is not enough: after an error it is kept before the kernel is done.
+        start = "jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.allRun = true; })"
+        self.page.evaluate(f"() => {{ {start}; }}")
+        wait(self.page, "all cells have run", f"window.allRun && {IDLE}", seconds=180)
+
+    def type(self, place: int, code: str) -> None:
+        """Put code in place of what a cell holds, through the editor."""
+        self.cell(place).locator(".cm-content").click()
+        self.page.keyboard.press("ControlOrMeta+A")
+        self.page.keyboard.insert_text(code)
+        source = self.page.evaluate(f"place => {NOTEBOOK}.content.model.cells.get(place).sharedModel.source", place)
+        assert source == code, f"the editor made something else of it:\n{source}"
+
+    def run_selected(self, place: int) -> None:
+        """Press Shift+Enter, and wait until the cell of that place, which is selected, has run anew."""
+        count = f"{NOTEBOOK}.content.model.cells.get(place).executionCount"
+        before = self.page.evaluate(f"place => {count}", place)
+        self.page.keyboard.press("Shift+Enter")
+        done = f"([place, before]) => {count} > before && {IDLE}"
+        wait(self.page, f"cell {place} has run", done, [place, before], seconds=120)
+
+    def answer(self, place: int, code: str) -> str:
+        """Type an answer into a stub, run it and the check below it, and return what the check shows."""
+        self.type(place, code)
+        self.run_selected(place)
+        self.run_selected(place + 1)  # Shift+Enter has gone on to it
+        return self.cell(place + 1).locator(".jp-OutputArea-output").inner_text()
+
+    def live(self, place: int) -> dict:
+        """Return what a cell's widget shows (text and pictures), and the words of its outputs."""
+        return self.page.evaluate(f"place => ({LIVE})(place)", place)
+
+    def wait_for_live(self, place: int, what: str, changed_from: dict | None = None, words: str | None = None) -> None:
+        """Wait until a widget shows other things in other words, or has these words."""
+        done = f"""([place, before, words]) => {{
+            const now = ({LIVE})(place);
+            return now.shown && now.words
+                && (before === null || (now.shown !== before.shown && now.words !== before.words))
+                && (words === null || now.words === words);
+        }}"""
+        wait(self.page, what, done, [place, changed_from, words])
+
+    def close(self) -> None:
+        self.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
+        self.page.close()
