@@ -3,9 +3,7 @@ PYTHON ?= python3
 LAB_ARGS ?=
 BIN := .venv/bin
 READY := .venv/ready
-DOCS_READY := .venv/docs-ready
 DOCS_PORT ?= 8000
-KATEX := docs/node_modules/.package-lock.json
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # One worker a core; torch inside each keeps to one thread, so that workers do not fight over cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
@@ -20,7 +18,8 @@ test: $(READY) lint
 	$(PYTEST)
 
 # Two workers, each with a server and a browser of its own; the tests of a lesson stay together.
-test-browser: .venv/browser-ready
+# The pages of the site are looked at as they were built last.
+test-browser: .venv/browser-ready tests/browser/node_modules/.package-lock.json docs
 	$(BIN)/python tests/browser/chrome.py
 	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
 
@@ -45,7 +44,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/generation.py
 
 # The site, as if for the first time: a page may hold what another file says. A warning is an error.
-docs: $(DOCS_READY) $(KATEX)
+docs: .venv/docs-ready docs/node_modules/.package-lock.json
 	rm -rf docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
@@ -55,7 +54,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(DOCS_PORT)
 
 clean:
-	rm -rf docs/_build docs/node_modules
+	rm -rf docs/_build docs/node_modules tests/browser/node_modules
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
@@ -75,16 +74,12 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
 	touch $@
 
-# What the site needs on top, so that lab and test do without it.
-$(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+# What the site and the browser tests need on top, so that lab and test do without it.
+.venv/%-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
 	touch $@
 
-$(KATEX): docs/package.json docs/package-lock.json
-	@command -v node >/dev/null && command -v npm >/dev/null || { echo 'The site needs Node.js 18 or newer with npm, for its maths.' >&2; exit 1; }
-	npm ci --prefix docs --no-audit --no-fund --loglevel=error
-	touch $@
-
-.venv/browser-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+%/node_modules/.package-lock.json: %/package.json %/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo 'Node.js 18 or newer with npm is needed for $*.' >&2; exit 1; }
+	npm ci --prefix $* --no-audit --no-fund --loglevel=error
 	touch $@

@@ -1,0 +1,83 @@
+"""The built site, served on this machine, and a page of it as a reader has it before them."""
+
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lessons import ROOT
+from playwright.sync_api import BrowserContext, Request, Response, Route
+
+SITE = Path(os.environ.get("SITE_DIR", ROOT / "docs" / "_build" / "html"))
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+REDIRECT = 'http-equiv="refresh"'
+WIDTHS, SCHEMES = (390, 1440), ("light", "dark")
+
+
+def pages() -> list[str]:
+    """Names of all pages that a reader can land on."""
+    found = (path for path in sorted(SITE.rglob("*.html")) if not path.is_relative_to(SITE / "_static"))
+    return [path.relative_to(SITE).as_posix() for path in found if REDIRECT not in path.read_text(encoding="utf-8")]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder to this machine alone, and give its address."""
+    handler = functools.partial(Quiet, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class Shown:
+    """A page of the site in a browser; it notes whatever goes wrong."""
+
+    def __init__(self, context: BrowserContext, address: str, name: str) -> None:
+        self.name = name
+        self.complaints: list[str] = []
+        self.page = context.new_page()
+        self.page.on("console", lambda said: said.type in ("error", "warning") and self._note("console", said.text))
+        self.page.on("pageerror", lambda error: self._note("uncaught", error))
+        self.page.on("requestfailed", self._note_failure)
+        self.page.on("response", self._note_status)
+        self.page.route(lambda url: urlsplit(url).hostname not in (None, "127.0.0.1"), self._refuse)
+        self.page.goto(f"{address}/{name}", wait_until="networkidle")
+        # Colours would change over a moment: what is judged is where they come to rest.
+        self.page.add_style_tag(
+            content="*, ::before, ::after { transition: none !important; animation: none !important }"
+        )
+
+    def _note(self, what: str, detail: object) -> None:
+        self.complaints.append(f"{what}: {detail}")
+
+    def _refuse(self, route: Route) -> None:
+        self._note("asked of another host", route.request.url)
+        route.abort()
+
+    def _note_failure(self, request: Request) -> None:
+        self._note("not loaded", request.url)
+
+    def _note_status(self, response: Response) -> None:
+        if response.status >= 400:
+            self._note(f"status {response.status}", response.url)
+
+    def at(self, width: int, scheme: str) -> None:
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
+
+    def barriers(self) -> list[str]:
+        """Return what axe-core complains of."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run({resultTypes: ['violations']}).then(result => result.violations)")
+        return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]
