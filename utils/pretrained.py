@@ -29,7 +29,7 @@ _MASK = re.compile(r"h\.\d+\.attn\.(masked_)?bias")
 def load_gpt2(name_or_folder: str | Path = "gpt2") -> GPTModel:
     """Return a GPT-2 with published weights, in float32 and in eval mode.
 
-    Its layers' weights are transposed views, since they are published as (in, out) and kept so in memory.
+    The weights of the layers that widen are transposed views: kept in memory as published, (in, out).
 
     Args:
         name_or_folder: a folder with config.json and model.safetensors (or its numbered parts),
@@ -125,12 +125,14 @@ def _read_weights(folder: Path, config: GPTConfig) -> dict[str, Tensor]:
             tensor = file.get_tensor(key)
             if not tensor.is_floating_point():
                 raise ValueError(f"{folder}: tensor {name} holds {tensor.dtype}, not decimal numbers")
+            # Layers are published as (in, out), where nn.Linear has (out, in). The widening one is left in
+            # memory as it is and turned only as a view: for one token at a time, torch is faster so.
+            turned, widens = ".c_" in name and len(shape) == 2, ".c_fc." in name
             for parameter, part in zip(parameters, tensor.chunk(len(parameters), dim=-1)):
+                part = part.T if turned and not widens else part
                 # A copy even of what is float32 already, for the file may go away.
                 part = part.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-                # Layers are published as (in, out), nn.Linear has (out, in). A view is all it takes, and
-                # for one token at a time, torch is faster with weights that lie in memory as published.
-                weights[parameter] = part.T if ".c_" in name and len(shape) == 2 else part
+                weights[parameter] = part.T if turned and widens else part
             del tensor
     for name, (key, path) in published.items():
         if config.tie_weights and name == "lm_head.weight":  # a second copy of the table, in some files
