@@ -55,10 +55,12 @@ class Lesson:
     def abilities(self) -> list[str]:
         return self.facts["After this you can"].split(" · ")
 
-    @property
-    def station(self) -> str:
-        """The station of the route that the lesson lights up."""
-        return re.search(r'plot_route\("(.+?)"\)', "\n".join(self._sources("code")))[1]
+    def place(self, stations: Sequence[str]) -> int:
+        """Return the place on the route of the station that the lesson lights up, or of the last one."""
+        lit = re.search(r'plot_route\("(.+?)"(?:, through="(.+?)")?\)', "\n".join(self._sources("code")))
+        first, last = lit.groups()
+        # Two stations are called text: where the route starts, and where it ends.
+        return stations.index(first) if last is None else len(stations) - 1 - stations[::-1].index(last)
 
     @cached_property
     def words(self) -> set[str]:
@@ -90,9 +92,7 @@ def lesson_table(lessons: Sequence[Lesson]) -> str:
 
 
 def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
-    """Return one lesson's link, minutes and abilities; of a lesson still to come, that it is."""
-    if int(number) == len(lessons) + 1:
-        return "The lesson itself is being written."
+    """Return one lesson's link, minutes and abilities."""
     lesson = lessons[int(number) - 1]
     abilities = "\n".join(f"- {ability}" for ability in lesson.abilities)
     return f"{link(lesson)}, {lesson.facts['Minutes']} minutes. Afterwards a learner can:\n\n{abilities}"
@@ -101,9 +101,8 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
     """Return the route as a list in HTML: its stations, each with links to the lessons there."""
     items = []
-    # Two stations are called text: the first is where the route starts, and no lesson lights it up.
     for place, station in enumerate(stations):
-        here = [lesson for lesson in lessons if lesson.station == station and stations.index(station) == place]
+        here = [lesson for lesson in lessons if lesson.place(stations) == place]
         links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
         kind = "station" if here else "station quiet"
         name = "and more" if station == "…" else station

@@ -35,7 +35,7 @@ def test_a_lesson_is_read(lesson):
     assert lesson.heading == f"{lesson.number}. {lesson.title}"
     assert list(lesson.facts) == ["Minutes", "You need", "After this you can", "Shape in → shape out"]
     assert 3 <= len(lesson.abilities) <= 4
-    assert lesson.station in ROUTE
+    assert 0 < lesson.place(ROUTE) < len(ROUTE)
     assert lesson.words
 
 
@@ -46,13 +46,12 @@ def test_table_of_lessons_adds_the_minutes_up():
     assert "](0" not in course.lesson_table(LESSONS), "links are seen from docs/"
 
 
-def test_facts_of_a_lesson_and_of_the_next_one_to_come():
+def test_facts_of_a_lesson():
     facts = course.lesson_facts(LESSONS, "4")
     assert facts.startswith("[4. Simple attention](../notebooks/04_simple_attention.ipynb), ")
     assert facts.count("\n- ") == len(LESSONS[3].abilities)
-    assert "is being written" in course.lesson_facts(LESSONS, str(len(LESSONS) + 1))
     with pytest.raises(IndexError):
-        course.lesson_facts(LESSONS, str(len(LESSONS) + 2))
+        course.lesson_facts(LESSONS, str(len(LESSONS) + 1))
 
 
 def test_route_has_all_stations_and_each_lesson_once():
@@ -60,6 +59,10 @@ def test_route_has_all_stations_and_each_lesson_once():
     assert re.findall('class="name">(.+?)<', html) == ["and more" if name == "…" else name for name in ROUTE]
     assert sorted(re.findall('href="../notebooks/(.+?).html"', html)) == [lesson.path.stem for lesson in LESSONS]
     assert AXIS_COLOURS["num_tokens"] in html
+
+
+def test_a_lesson_of_the_whole_route_stands_at_its_end():
+    assert LESSONS[8].place(ROUTE) == len(ROUTE) - 1
 
 
 def test_a_station_that_occurs_twice_has_its_lessons_once():

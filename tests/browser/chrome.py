@@ -48,7 +48,7 @@ def can_install() -> bool:
 
 def install() -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in ("update -qq", "install -qq --yes --no-install-recommends chromium"):
+    for command in ("update -qq", "install -qq --yes --no-install-recommends chromium fonts-dejavu-core"):
         subprocess.run(["apt-get", *command.split()], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
