@@ -51,7 +51,7 @@ class TokenAndPositionEmbedding(nn.Module):
         if num_tokens == 0 or start + num_tokens > context_length:
             after = f" after {start} others" if start else ""
             raise ValueError(
-                f"input_ids has {num_tokens} tokens{after}: 1 to {context_length} (context_length) are allowed in all"
+                f"input_ids has {num_tokens} tokens{after}: 1 to {context_length} (context_length) are allowed"
             )
         try:
             tokens = self.token_embedding(input_ids)  # (…, num_tokens) -> (…, num_tokens, emb_dim)
