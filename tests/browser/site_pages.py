@@ -76,6 +76,9 @@ class Shown:
         self.page.emulate_media(color_scheme=scheme)
         self.page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
 
+    def unfold(self, unfolded: bool) -> None:
+        self.page.evaluate("open => document.querySelectorAll('details').forEach(d => { d.open = open; })", unfolded)
+
     def barriers(self) -> list[str]:
         """Return what axe-core complains of."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))

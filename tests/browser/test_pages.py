@@ -55,6 +55,7 @@ def test_all_is_loaded_from_the_site_itself(shown):
 
 
 def test_page_fits_and_has_no_barriers(shown):
+    shown.unfold(True)
     for width in WIDTHS:
         for scheme in SCHEMES:
             shown.at(width, scheme)
@@ -63,6 +64,7 @@ def test_page_fits_and_has_no_barriers(shown):
             # Barriers are colours or layout: two of the four views have every colour and every layout.
             if (width == WIDTHS[0]) == (scheme == SCHEMES[0]):
                 assert shown.barriers() == [], f"at {width} px, {scheme}"
+    shown.unfold(False)
 
 
 def test_pictures_are_shown_and_have_words(shown):

@@ -58,6 +58,8 @@ def hint(got: Any, expected: Any) -> tuple[str, str]:
 
 def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
     """Return the kind of difference and a sentence on the first place that shows it."""
+    if isinstance(got, Raised) and got.kind == "ChangedArgument":
+        return "changed argument", f"{subject}: {got.text}"
     if isinstance(got, Raised):
         return "raised", f"{subject} stops with {got.kind}" + (f": {_cut(got.text)}" if got.text else "")
     if isinstance(expected, Raised):

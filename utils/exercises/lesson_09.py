@@ -94,6 +94,11 @@ _BLOCK = Exercise(
             "both are added, but feed_forward is given the x from before attention",
         ),
         Mistake(
+            "layer's output normed",
+            lambda x, norm1, attention, norm2, feed_forward: _block(x, attention, norm1, feed_forward, norm2),
+            "you norm what a layer gives: norm what it gets",
+        ),
+        Mistake(
             "norms left out",
             lambda x, norm1, attention, norm2, feed_forward: _block(x, norm0, attention, norm0, feed_forward),
             "both are added, but what they get is not normed first",
@@ -131,7 +136,7 @@ def _tie_complaints(tie) -> list[str]:
     if head.weight.shape != table.shape or not torch.equal(head.weight, table):
         return ["right after tie the head's numbers are not those of the embedding"]
     if head.weight is embedding.weight:
-        return []
+        return [] if embedding.weight.requires_grad else ["they are one table, but it is frozen: neither can learn now"]
     if head.weight.data_ptr() == embedding.weight.data_ptr():
         return ["the two share their memory but are two parameters: the optimizer moves the same numbers twice a step"]
     return ["right after tie the two tables are equal; after one training step they differ"]
@@ -153,6 +158,11 @@ def _same_memory(embedding, head):
     head.weight.data = embedding.weight.data
 
 
+def _frozen(embedding, head):
+    head.weight = embedding.weight
+    head.weight.requires_grad_(False)
+
+
 def _wrong_way(embedding, head):
     embedding.weight = head.weight
 
@@ -171,9 +181,10 @@ _TIE = Exercise(
         Mistake(
             "no parameter",
             _cloned,
-            "torch refuses: a clone, a slice or a detached tensor is no parameter; give the head the embedding's own",
+            "torch refuses: a clone, a slice or the layer itself is no parameter; give the head the embedding's own",
         ),
-        Mistake("nothing done", lambda embedding, head: embedding.weight, "the head has kept its own table"),
+        Mistake("frozen", _frozen, "they are one table, but requires_grad is False now: neither of the two can learn"),
+        Mistake("nothing done", lambda embedding, head: embedding.weight, "the head's table is not the embedding's"),
     ],
     where="section 9.4",
 )
@@ -233,6 +244,11 @@ _CONTINUE = Exercise(
                 next_logits, ids, max_new_tokens, context_length
             )[:, ids.shape[1] :],
             "only what was written comes back: the whole text is asked for",
+        ),
+        Mistake(
+            "cut the wrong way",
+            lambda next_logits, ids, max_new_tokens, context_length: next_logits(ids[:, context_length:]),
+            "nothing is left for the model to see: [:, -context_length:] are the last ones",
         ),
         Mistake(
             "text cut",
@@ -296,6 +312,11 @@ _NORM = Exercise(
             "eps after the root",
             lambda x, eps: (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + eps),
             "you add eps to the root: it is added to the variance, before the root is taken",
+        ),
+        Mistake(
+            "n − 1, and eps after the root",
+            lambda x, eps: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps),
+            "std divides by n − 1 unless you say correction=0, and eps goes under the root",
         ),
         Mistake(
             "no eps",
@@ -406,7 +427,7 @@ _COUNT = Exercise(
 
 # 9.3  The loss of a batch.
 
-_LOGITS = (7 * torch.arange(48) % 11).view(2, 4, 6).float() / 2
+_LOGITS = ((5 * torch.arange(48) ** 2 + 3 * torch.arange(48)) % 17).view(2, 4, 6) / 4
 _IDS = torch.tensor([[1, 4, 0, 5], [2, 2, 3, 1]])
 
 
@@ -437,6 +458,11 @@ _LOSS = Exercise(
             "rolled",
             lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten()),
             "the last row is judged by the text's own first token: it has no target, so leave it out",
+        ),
+        Mistake(
+            "rolled over all texts",
+            lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.flatten().roll(-1)),
+            "the last row of each text is judged by the first token of another: it has no target, so leave it out",
         ),
         Mistake(
             "over the border",
@@ -552,6 +578,12 @@ _ODDS = Exercise(
 # 9.5  Write until the end.
 
 
+def last_logits(ids: Tensor) -> Tensor:
+    if ids.dim() != 1:
+        raise ValueError(f"ids must have shape (num_tokens,), not {tuple(ids.shape)}")
+    return next_logits(ids)
+
+
 def _until(next_logits, ids, end_id, max_new_tokens, context_length):
     for _ in range(max_new_tokens):
         next_id = next_logits(ids[-context_length:]).argmax()
@@ -576,11 +608,11 @@ def _any_end(next_logits, ids, end_id, max_new_tokens, context_length):
 _UNTIL = Exercise(
     reference=_until,
     cases=[
-        (next_logits, torch.tensor([1, 5]), 0, 9, 4),
-        (next_logits, torch.tensor([1, 5, 2]), 6, 3, 4),
-        (next_logits, torch.tensor([3, 0, 1]), 0, 6, 4),
-        (next_logits, torch.tensor([6, 1, 2, 2, 4, 3]), 5, 8, 4),
-        (next_logits, torch.tensor([2, 2, 4]), 4, 5, 4),
+        (last_logits, torch.tensor([1, 5]), 0, 9, 4),
+        (last_logits, torch.tensor([1, 5, 2]), 6, 3, 4),
+        (last_logits, torch.tensor([3, 0, 1]), 0, 6, 4),
+        (last_logits, torch.tensor([6, 1, 2, 2, 4, 3]), 5, 8, 4),
+        (last_logits, torch.tensor([2, 2, 4]), 4, 5, 4),
     ],
     mistakes=[
         Mistake(
@@ -741,6 +773,16 @@ _STATIONS = Exercise(
         ),
         Mistake("the end", ["next_token"] * 5, "that is the end, where what went wrong shows last: look for the first"),
         Mistake(
+            "the good run without its blank",
+            ["text", "text", None, "text", "text"],
+            "your good run was made from the text without its blank: C, which lost it, then seems right",
+        ),
+        Mistake(
+            "eval and positions",
+            ["position_embeddings", "block_1", "text", "input_embeddings", "token_ids"],
+            "A and D are exchanged",
+        ),
+        Mistake(
             "the consequence of the IDs",
             ["input_embeddings", "block_1", "text", "position_embeddings", "batch"],
             "all right but E: the batch is made of something that differs already",
@@ -767,6 +809,11 @@ _CAUSES = Exercise(
             "eval and positions",
             [0, 4, 2, 1, 3],
             "A and D are exchanged: dropout comes after positions have been added",
+        ),
+        Mistake(
+            "the other way round",
+            [3, 0, 2, 4, 1],
+            "that is the run for each cause: give the cause for each run, A to E",
         ),
         Mistake(
             "blank and tokenizer",
@@ -803,7 +850,12 @@ _FIRST = Exercise(
         Mistake(
             "lower is better",
             [_LN, True, False, True],
-            "an untrained model knows nothing: how could 4.10 come about without its having seen the answers?",
+            "an untrained model knows nothing: 4.10 would be right among 60 tokens, not among 8,192",
+        ),
+        Mistake(
+            "tensor",
+            [torch.tensor(_LN), True, False, False],
+            "the right loss, but as a tensor: .item() makes it a number",
         ),
         Mistake(
             "to the digit",
