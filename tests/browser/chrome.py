@@ -3,6 +3,7 @@
 python tests/browser/chrome.py
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -29,14 +30,27 @@ def find_chrome() -> str | None:
     return next((found for found in map(shutil.which, candidates) if found), None)
 
 
-def missing() -> str:
-    """Say in one sentence what is missing and how to get it."""
-    if os.environ.get("CHROME"):
+def driver_can_start() -> bool:
+    """Whether the library is there to which Playwright's driver is linked, on Linux."""
+    try:
+        ctypes.CDLL("libatomic.so.1" if sys.platform == "linux" else None)
+    except OSError:
+        return False
+    return True
+
+
+def missing() -> str | None:
+    """Say in one sentence what is missing and how to get it; None if nothing is."""
+    if find_chrome() is None and os.environ.get("CHROME"):
         return f"There is no program at $CHROME, {os.environ['CHROME']}: let it name a Chrome or Chromium, or unset it."
-    return (
-        "The browser tests need Chrome or Chromium: install one (on Debian and Ubuntu, as root, "
-        "apt-get install chromium), or let the environment variable CHROME hold the path of yours."
-    )
+    if find_chrome() is None:
+        return (
+            "The browser tests need Chrome or Chromium: install one (on Debian and Ubuntu, as root, "
+            "apt-get install chromium), or let the environment variable CHROME hold the path of yours."
+        )
+    if not driver_can_start():
+        return "The browser tests need libatomic.so.1: on Debian and Ubuntu, as root, apt-get install libatomic1."
+    return None
 
 
 def can_install() -> bool:
@@ -47,13 +61,14 @@ def can_install() -> bool:
 
 
 def install() -> None:
+    packages = "libatomic1" if find_chrome() else "libatomic1 chromium fonts-dejavu-core"
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in ("update -qq", "install -qq --yes --no-install-recommends chromium fonts-dejavu-core"):
+    for command in ("update -qq", f"install -qq --yes --no-install-recommends {packages}"):
         subprocess.run(["apt-get", *command.split()], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    if find_chrome() is None and can_install():
-        print("Installing Debian's chromium.", flush=True)
+    if missing() and can_install():
+        print("Installing what the browser tests need of Debian.", flush=True)
         install()
-    sys.exit(None if find_chrome() else missing())
+    sys.exit(missing())

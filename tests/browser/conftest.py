@@ -31,11 +31,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def chromium():
-    path = find_chrome()
-    if path is None:
-        pytest.fail(missing(), pytrace=False)
+    if lacking := missing():
+        pytest.fail(lacking, pytrace=False)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_chrome(), args=FLAGS)
         yield browser
         browser.close()
 
