@@ -871,6 +871,76 @@ _FIRST = Exercise(
     where="section 9.5",
 )
 
+# 9.9  Tokens that go through the model, step by step, with a cache.
+
+
+def _through(num_tokens: int, max_new_tokens: int, context_length: int) -> list[int]:
+    lengths = [num_tokens + step for step in range(max_new_tokens)]
+    return [min(length, context_length) if length == num_tokens or length > context_length else 1 for length in lengths]
+
+
+_THROUGH = Exercise(
+    reference=_through,
+    cases=[(4, 5, 16), (4, 5, 6), (20, 3, 16), (16, 2, 16), (3, 0, 8), (1, 4, 8)],
+    mistakes=[
+        Mistake(
+            "no cache",
+            lambda num_tokens, max_new_tokens, context_length: [
+                min(num_tokens + step, context_length) for step in range(max_new_tokens)
+            ],
+            "that is the work without a cache: the whole window at every step",
+        ),
+        Mistake(
+            "neither cache nor window",
+            lambda num_tokens, max_new_tokens, context_length: [num_tokens + step for step in range(max_new_tokens)],
+            "that is the work without a cache, and with more tokens than the window holds",
+        ),
+        Mistake(
+            "window forgotten",
+            lambda num_tokens, max_new_tokens, context_length: _through(num_tokens, max_new_tokens, 9_999),
+            "beyond context_length the window moves: nothing kept is right any more, and all of it goes through again",
+        ),
+        Mistake(
+            "kept beyond the window",
+            lambda num_tokens, max_new_tokens, context_length: [
+                min(num_tokens, context_length),
+                *[1] * (max_new_tokens - 1),
+            ][:max_new_tokens],
+            "one token a step holds only while the whole text fits into the window",
+        ),
+        Mistake(
+            "text not read",
+            lambda num_tokens, max_new_tokens, context_length: [
+                1 if num_tokens + step <= context_length else context_length for step in range(max_new_tokens)
+            ],
+            "the first step has to read the whole text: nothing is kept yet",
+        ),
+        Mistake(
+            "window one too short",
+            lambda num_tokens, max_new_tokens, context_length: [
+                context_length if length >= context_length else count
+                for length, count in zip(
+                    range(num_tokens, num_tokens + max_new_tokens), _through(num_tokens, max_new_tokens, 9_999)
+                )
+            ],
+            "a text of exactly context_length tokens still fits: the window moves only after that",
+        ),
+        Mistake(
+            "one step too many",
+            lambda num_tokens, max_new_tokens, context_length: _through(num_tokens, max_new_tokens + 1, context_length),
+            "there are max_new_tokens steps: reading the text is part of the first",
+        ),
+        Mistake(
+            "the sum",
+            lambda num_tokens, max_new_tokens, context_length: sum(
+                _through(num_tokens, max_new_tokens, context_length)
+            ),
+            "that is all of the work in one number: give a list with a number for each step",
+        ),
+    ],
+    where="section 9.7",
+)
+
 EXERCISES = {
     "9.A": _BLOCK,
     "9.B": _TIE,
@@ -883,4 +953,5 @@ EXERCISES = {
     "9.6": _STATIONS,
     "9.7": _CAUSES,
     "9.8": _FIRST,
+    "9.9": _THROUGH,
 }
