@@ -4,7 +4,6 @@ import copy
 import inspect
 import math
 import pickle
-import random
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
@@ -16,10 +15,12 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from states import random_states
 from torch import Tensor, nn
 
 from utils.attention import SelfAttention, simple_attention
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 moderate = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 # What rounding may do to numbers of about unit size: float32 has 24 bits, float64 53, bfloat16 only 8.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 5e-2}
@@ -121,19 +122,6 @@ def with_weights(W_query, W_key, W_value):
         for linear, matrix in zip((attention.W_query, attention.W_key, attention.W_value), (W_query, W_key, W_value)):
             linear.weight.copy_(matrix.T)  # nn.Linear keeps (d_out, d_in)
     return attention
-
-
-def random_states():
-    return repr((torch.get_rng_state().tolist(), np.random.get_state(), random.getstate()))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """A few numbers are ready before a second thread has begun; on busy cores waiting for it costs the most."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 # Known values of simple attention

@@ -18,6 +18,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from states import random_states
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset, random_split
 
@@ -56,10 +57,6 @@ def held_bytes(windows):
         elif isinstance(value, Tensor):
             storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
     return sum(storages.values())
-
-
-def random_states():
-    return repr((torch.get_rng_state().tolist(), np.random.get_state(), random.getstate()))
 
 
 @pytest.fixture(scope="module")

@@ -23,18 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.attention import CausalAttention, MultiHeadAttention, StackedHeads
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 moderate = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 # What rounding may do to numbers of about unit size.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 5e-2, torch.float16: 5e-3}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Work on a few numbers is done before other threads have taken it up: on busy cores this is ten times faster."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Kind(NamedTuple):

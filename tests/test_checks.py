@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from states import random_states
 from torch import nn
 
 import utils.exercises
@@ -47,10 +48,6 @@ def judged(answer):
     if not verdict.passed and verdict.mistake != "not attempted":
         assert WHERE in verdict.message
     return verdict
-
-
-def random_states():
-    return repr((random.getstate(), np.random.get_state(), torch.get_rng_state().tolist()))
 
 
 # A tiny exercise: twice each number, as a tensor

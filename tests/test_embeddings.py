@@ -13,9 +13,11 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from states import random_states
 
 from utils.embeddings import TokenAndPositionEmbedding
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 moderate = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 VOCAB_SIZE, EMB_DIM, CONTEXT_LENGTH = 11, 5, 7
 TOKENS, POSITIONS = "token_embedding.weight", "position_embedding.weight"
@@ -46,19 +48,6 @@ def naive(embedding, ids):
     if isinstance(ids[0], list):
         return torch.stack([naive(embedding, row) for row in ids])
     return torch.stack([token_table[token_id] + position_table[place] for place, token_id in enumerate(ids)])
-
-
-def random_states():
-    return repr((torch.get_rng_state().tolist(), np.random.get_state(), random.getstate()))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """A few numbers are ready before a second thread has begun; on busy cores waiting for it costs the most."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 # What comes out
