@@ -47,9 +47,10 @@ def problems(site: Path) -> Iterator[str]:
     if not pages:
         yield f"{site}: there is no page"
     for path, page in pages.items():
-        for address in page.followed + page.loaded:
-            if what := _problem(address, path, pages, address in page.loaded):
-                yield f"{path.relative_to(site)}: {address}: {what}"
+        for addresses, loaded in ((page.followed, False), (page.loaded, True)):
+            for address in addresses:
+                if what := _problem(address, path, pages, loaded):
+                    yield f"{path.relative_to(site)}: {address}: {what}"
     for path in sorted(site.rglob("*.css")):
         for address in _style_urls(path.read_text(encoding="utf-8")):
             if what := _problem(address, path, pages, loaded=True):

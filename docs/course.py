@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from pathlib import Path
 
@@ -68,6 +68,7 @@ class Lesson:
         return set(re.findall(r"\]\(\.\./docs/glossary\.md#([^)]+)\)", self.text.rpartition("\nWords learned:")[2]))
 
 
+@cache
 def read_lessons(folder: Path = ROOT / "notebooks") -> list[Lesson]:
     return [Lesson(path) for path in sorted(folder.glob("*.ipynb"))]
 
@@ -100,9 +101,9 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
 
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
     """Return the route as a list in HTML: its stations, each with links to the lessons there."""
-    items = []
+    items, places = [], [lesson.place(stations) for lesson in lessons]
     for place, station in enumerate(stations):
-        here = [lesson for lesson in lessons if lesson.place(stations) == place]
+        here = [lesson for lesson, its_place in zip(lessons, places) if its_place == place]
         links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
         kind = "station" if here else "station quiet"
         name = "and more" if station == "…" else station

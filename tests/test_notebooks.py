@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import lessons
 import nbformat
+from course import slug
 from lessons import FOLD, NOTEBOOKS, ROOT, code_cells, headings, markdown_cells, read, rule, tags, tasks, without_code
 
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
@@ -43,10 +44,6 @@ def defined(source):
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     names = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
     return names | {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-
-
-def slug(heading):
-    return heading.lower().replace(" ", "-")
 
 
 def headings_of_file(path):

@@ -199,7 +199,8 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout.p if self.dropout.training else 0.0
         if cache is not None:
             keys, values = cache.extend(self, keys, values)  # (batch_size, num_heads, seen + num_tokens, head_dim)
-        # is_causal lets query i see key i and those before: wrong once keys come before query 0.
+        # is_causal lets query i see key i and those before: wrong once keys come before query 0. A mask
+        # says it then, but for one new token, which may see all.
         visible = ~_future(queries, keys) if seen and queries.shape[-2] > 1 else None
         heads = F.scaled_dot_product_attention(
             queries, keys, values, attn_mask=visible, dropout_p=dropout, is_causal=not seen

@@ -43,9 +43,7 @@ class TokenAndPositionEmbedding(nn.Module):
             ValueError: no tokens, more positions than context_length, or an ID outside the
                 vocabulary (named, with its place).
         """
-        kind = input_ids.dtype if isinstance(input_ids, Tensor) else type(input_ids).__name__
-        if kind not in (torch.int64, torch.int32):
-            raise TypeError(f"input_ids must be a tensor of int64 or int32, not {kind}")
+        _check_kind(input_ids)
         num_tokens, start = input_ids.shape[-1] if input_ids.dim() else 0, as_integer("start", start, at_least=0)
         context_length = self.position_embedding.num_embeddings
         if num_tokens == 0 or start + num_tokens > context_length:
@@ -62,10 +60,17 @@ class TokenAndPositionEmbedding(nn.Module):
         return self.dropout(tokens + self.position_embedding(positions))  # + (num_tokens, emb_dim)
 
     def check_ids(self, input_ids: Tensor) -> None:
-        """Raise a ValueError that names the first ID outside the vocabulary, and its place, if there is one."""
+        """Raise a TypeError for what is no integers, a ValueError that names the first ID outside the vocabulary."""
+        _check_kind(input_ids)
         vocab_size = self.token_embedding.num_embeddings
         wrong = ((input_ids < 0) | (input_ids >= vocab_size)).nonzero()
         if len(wrong):
             place = wrong[0].tolist()
             wrong_id = input_ids[tuple(place)].item()
             raise ValueError(f"input_ids{place} is {wrong_id}: IDs are 0..{vocab_size - 1} (vocab_size)")
+
+
+def _check_kind(input_ids: Tensor) -> None:
+    kind = input_ids.dtype if isinstance(input_ids, Tensor) else type(input_ids).__name__
+    if kind not in (torch.int64, torch.int32):
+        raise TypeError(f"input_ids must be a tensor of int64 or int32, not {kind}")

@@ -256,13 +256,10 @@ def _check_decoding(
         raise TypeError(f"model must be a GPTModel, not {type(model).__name__}")
     if not isinstance(generator, torch.Generator | None):
         raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
-    if not isinstance(input_ids, Tensor) or input_ids.dtype not in (torch.int64, torch.int32):
-        kind = input_ids.dtype if isinstance(input_ids, Tensor) else type(input_ids).__name__
-        raise TypeError(f"input_ids must be a tensor of int64 or int32, not {kind}")
+    model.embedding.check_ids(input_ids)
     if input_ids.dim() != 2 or input_ids.numel() == 0:
         shape = tuple(input_ids.shape)
         raise ValueError(f"input_ids must have shape (batch_size, num_tokens), with a token or more, not {shape}")
-    model.embedding.check_ids(input_ids)
     as_integer("max_new_tokens", max_new_tokens, at_least=0)
     if isinstance(temperature, bool) or not isinstance(temperature, int | float | np.number):
         raise TypeError(f"temperature must be a number, not {temperature!r}")

@@ -1,6 +1,7 @@
 """Every lesson in JupyterLab, as `make lab` serves it, in a real browser."""
 
 import pytest
+from folds import expect_to_unfold_and_fold
 from lessons import NOTEBOOKS, code_cells, label, markdown_cells, read, tags, tasks, texts
 from playwright.sync_api import Locator, expect
 
@@ -82,13 +83,7 @@ def test_answers_unfold_and_fold(lesson, path):
     folds = lesson.page.locator(".jp-Notebook details")
     expect(folds).to_have_count(sum(cell.source.count("<details>") for cell in markdown_cells(read(path))))
     answer = folds.filter(has=lesson.page.locator("summary", has_text="Answer")).first
-    summary, inside = answer.locator("> summary"), answer.locator("> :not(summary)").first
-    for toggle in (summary.click, lambda: summary.press("Enter")):
-        expect(inside).to_be_hidden()
-        toggle()
-        expect(inside).to_be_visible()
-        toggle()
-    expect(inside).to_be_hidden()
+    expect_to_unfold_and_fold(answer)
 
 
 def test_broken_code_is_mended_and_broken_again(lesson, path):

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from folds import expect_to_unfold_and_fold
 from lessons import NOTEBOOKS, code_cells, markdown_cells, read
 from playwright.sync_api import expect
 from site_pages import SCHEMES, SITE, WIDTHS, Shown, pages, served
@@ -101,13 +102,7 @@ def test_answers_unfold_and_fold(shown):
     if nb := notebook_of(shown):
         expect(folds).to_have_count(sum(cell.source.count("<details>") for cell in markdown_cells(nb)))
     if folds.count():
-        summary, inside = folds.first.locator("> summary"), folds.first.locator("> :not(summary)").first
-        for toggle in (summary.click, lambda: summary.press("Enter")):
-            expect(inside).to_be_hidden()
-            toggle()
-            expect(inside).to_be_visible()
-            toggle()
-        expect(inside).to_be_hidden()
+        expect_to_unfold_and_fold(folds.first)
 
 
 def test_code_is_copied(shown):

@@ -206,20 +206,6 @@ def _continue(next_logits, ids, max_new_tokens, context_length):
     return ids
 
 
-def _first_tokens(next_logits, ids, max_new_tokens, context_length):
-    for _ in range(max_new_tokens):
-        next_ids = next_logits(ids[:, :context_length]).argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, next_ids], dim=1)
-    return ids
-
-
-def _text_cut(next_logits, ids, max_new_tokens, context_length):
-    for _ in range(max_new_tokens):
-        ids = ids[:, -context_length:]
-        ids = torch.cat([ids, next_logits(ids).argmax(dim=-1, keepdim=True)], dim=1)
-    return ids
-
-
 _CONTINUE = Exercise(
     reference=_continue,
     cases=[
@@ -230,7 +216,9 @@ _CONTINUE = Exercise(
     mistakes=[
         Mistake(
             "the first tokens",
-            _first_tokens,
+            lambda next_logits, ids, max_new_tokens, context_length: _continue(
+                lambda whole: next_logits(whole[:, :context_length]), ids, max_new_tokens, 9_999
+            ),
             "short texts are right; beyond context_length the same token comes again and again",
         ),
         Mistake(
@@ -252,7 +240,9 @@ _CONTINUE = Exercise(
         ),
         Mistake(
             "text cut",
-            _text_cut,
+            lambda next_logits, ids, max_new_tokens, context_length: _continue(
+                next_logits, ids, max_new_tokens, context_length
+            )[:, -context_length - 1 :],
             "every token is right, but the beginning of the text is gone: cut what the model sees, not what you return",
         ),
         Mistake(
