@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.arguments import as_integer, as_share
+from utils.arguments import as_integer, as_fraction
 from utils.cache import KeyValueCache
 
 
@@ -90,7 +90,7 @@ class CausalAttention(SelfAttention):
     def __init__(self, d_in: int, d_out: int, context_length: int, dropout: float, qkv_bias: bool = False):
         super().__init__(d_in, d_out, qkv_bias)
         self.context_length = as_integer("context_length", context_length, at_least=1)
-        self.dropout = nn.Dropout(as_share("dropout", dropout))
+        self.dropout = nn.Dropout(as_fraction("dropout", dropout))
 
     def attention_weights(self, x: Tensor) -> Tensor:
         """Return (…, num_tokens, num_tokens), before dropout, 0 above the diagonal.
@@ -162,7 +162,7 @@ class MultiHeadAttention(nn.Module):
         d_in = as_integer("d_in", d_in, at_least=1)
         self.context_length = as_integer("context_length", context_length, at_least=1)
         self.head_dim = _head_dim(d_out, num_heads)
-        self.dropout = nn.Dropout(as_share("dropout", dropout))
+        self.dropout = nn.Dropout(as_fraction("dropout", dropout))
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from utils.arguments import as_integer, as_share
+from utils.arguments import as_integer, as_fraction
 
 
 class TokenAndPositionEmbedding(nn.Module):
@@ -26,7 +26,7 @@ class TokenAndPositionEmbedding(nn.Module):
             as_integer("vocab_size", vocab_size, at_least=1), as_integer("emb_dim", emb_dim, at_least=1)
         )
         self.position_embedding = nn.Embedding(as_integer("context_length", context_length, at_least=1), emb_dim)
-        self.dropout = nn.Dropout(as_share("dropout", dropout))
+        self.dropout = nn.Dropout(as_fraction("dropout", dropout))
 
     def forward(self, input_ids: Tensor, start: int = 0) -> Tensor:
         """Return the vectors of the tokens at their positions.

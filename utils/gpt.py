@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from utils.arguments import as_integer, as_share
+from utils.arguments import as_integer, as_fraction
 from utils.attention import MultiHeadAttention
 from utils.cache import KeyValueCache
 from utils.embeddings import TokenAndPositionEmbedding
@@ -60,7 +60,7 @@ class GPTConfig:
     def __post_init__(self):
         for name in ("vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"):
             as_integer(name, getattr(self, name), at_least=1)
-        as_share("drop_rate", self.drop_rate)
+        as_fraction("drop_rate", self.drop_rate)
         for name in ("qkv_bias", "tie_weights"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
