@@ -1,11 +1,13 @@
 """Arguments parsed once: each function returns the plain value, or names the argument and what is allowed."""
 
+import math
 import operator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 
 def as_integer(name: str, value: Any, at_least: int | None = None, at_most: int | None = None) -> int:
@@ -16,7 +18,8 @@ def as_integer(name: str, value: Any, at_least: int | None = None, at_most: int 
         ValueError: `value` is outside at_least..at_most.
     """
     try:
-        integer = None if _is_bool(value) else operator.index(value)
+        # An int is taken as it is: operator.index would bind a compiled model to this one value.
+        integer = value if type(value) is int else None if _is_bool(value) else operator.index(value)
     except TypeError:
         integer = None
     if integer is None:
@@ -26,9 +29,11 @@ def as_integer(name: str, value: Any, at_least: int | None = None, at_most: int 
 
 
 def as_number(name: str, value: Any, at_least: float | None = None, at_most: float | None = None) -> float:
-    """Return a real number of any library as a float; raises as `as_integer` does, also for nan."""
+    """Return a finite real number of any library as a float; raises as `as_integer` does."""
     if _is_bool(value) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
+    if not abs(value) < math.inf:  # nan neither
+        raise ValueError(f"{name} must be finite, not {value}")
     _check_range(name, value, at_least, at_most)
     return float(value)
 
@@ -46,7 +51,7 @@ def as_bool(name: str, value: Any) -> bool:
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_) or getattr(value, "dtype", None) is torch.bool
+    return isinstance(value, bool | np.bool_) or (isinstance(value, Tensor) and value.dtype is torch.bool)
 
 
 def _check_range(name: str, value: float, at_least: float | None, at_most: float | None) -> None:
