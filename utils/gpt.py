@@ -1,17 +1,17 @@
-"""A GPT, put together from the parts of the lessons, and how it writes."""
+"""A GPT, put together from the parts of the lessons, and how it generates text."""
 
 import contextlib
+import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from utils.arguments import as_integer, as_fraction
+from utils.arguments import as_bool, as_fraction, as_integer, as_number
 from utils.attention import MultiHeadAttention
-from utils.cache import KeyValueCache
+from utils.cache import KeyValueCache, LayerCache
 from utils.embeddings import TokenAndPositionEmbedding
 
 # The sizes of GPT-2 Small (Radford et al. 2019). Its published weights have qkv biases besides: utils.pretrained.
@@ -36,13 +36,13 @@ class GPTConfig:
         emb_dim: length of a token's vector, all the way through.
         n_heads: how many heads an attention has; must divide emb_dim.
         n_layers: how many transformer blocks.
-        drop_rate: share of entries that training sets to zero, in 0..1.
+        drop_rate: fraction of entries that training sets to zero, in 0..1.
         qkv_bias: give queries, keys and values a bias; the published GPT-2 has them.
         tie_weights: use the token embedding's table for the logits too.
 
     Raises:
         TypeError: a value of the wrong kind.
-        ValueError: a value out of range, or an emb_dim that n_heads does not divide (both are said).
+        ValueError: a value out of range, or an emb_dim that n_heads does not divide (both are named).
 
     >>> GPTConfig(**GPT_CONFIG_124M).emb_dim
     768
@@ -58,12 +58,10 @@ class GPTConfig:
     tie_weights: bool = True
 
     def __post_init__(self):
-        for name in ("vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"):
-            as_integer(name, getattr(self, name), at_least=1)
-        as_fraction("drop_rate", self.drop_rate)
-        for name in ("qkv_bias", "tie_weights"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        parse = {"drop_rate": as_fraction, "qkv_bias": as_bool, "tie_weights": as_bool}
+        for name, value in list(vars(self).items()):
+            parsed = parse[name](name, value) if name in parse else as_integer(name, value, at_least=1)
+            object.__setattr__(self, name, parsed)  # the one way to set an attribute of a frozen dataclass
         if self.emb_dim % self.n_heads:
             raise ValueError(f"emb_dim {self.emb_dim} cannot be divided among n_heads {self.n_heads}")
 
@@ -96,7 +94,7 @@ class TransformerBlock(nn.Module):
         self.feed_forward = FeedForward(emb_dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
         """Return (batch_size, num_tokens, emb_dim) of the same shape; `cache` as for `MultiHeadAttention`."""
         x = x + self.dropout(self.attention(self.norm1(x), cache))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
@@ -128,7 +126,10 @@ class GPTModel(nn.Module):
         self._initialise()
 
     def tie_weights(self) -> None:
-        """Let the head use the token embedding's own table, if the configuration says so."""
+        """Let the head use the token embedding's own table, if the configuration says so.
+
+        To be called again after what replaces parameters: load_state_dict(assign=True), to_empty, .to("meta").
+        """
         if self.config.tie_weights:
             self.out_head.weight = self.embedding.token_embedding.weight
 
@@ -142,81 +143,115 @@ class GPTModel(nn.Module):
             for layer in (block.attention.out_proj, block.feed_forward.narrow):
                 nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * self.config.n_layers))
 
-    def final_vectors(self, input_ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Return the vectors from which the logits are read, (batch_size, num_tokens, emb_dim).
-
-        Args and errors are those of `forward`.
-        """
-        x = self.embedding(input_ids, start=cache.num_tokens(self.blocks[0].attention) if cache else 0)
-        for block in self.blocks:
-            x = block(x, cache)
-        return self.final_norm(x)
-
-    def forward(self, input_ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, cache: KeyValueCache | None = None, last_only: bool = False) -> Tensor:
         """Return the logits; those at a position are about the token after it.
 
         Args:
             input_ids: (batch_size, num_tokens) integers in 0..vocab_size − 1, num_tokens ≤ context_length.
-            cache: keeps what the model has seen; `input_ids` then are only the tokens after that.
+            cache: keeps what the model has seen; `input_ids` then holds only the tokens after that.
+            last_only: compute the logits at the last position alone.
 
         Returns:
-            (batch_size, num_tokens, vocab_size).
+            (batch_size, num_tokens, vocab_size); with last_only, (batch_size, 1, vocab_size).
 
         Raises:
-            TypeError: `input_ids` holds no integers.
-            ValueError: no tokens, more tokens than context_length, or an ID outside the vocabulary.
+            TypeError: `input_ids` does not hold integers.
+            ValueError: another shape, no tokens, more tokens than context_length, an ID outside the
+                vocabulary, or a cache of another batch size, dtype or device.
         """
-        return self.out_head(self.final_vectors(input_ids, cache))
+        x = self.embedding(input_ids, start=cache.num_tokens if cache is not None else 0)
+        if x.dim() != 3:
+            raise ValueError(f"input_ids must have shape (batch_size, num_tokens), not {tuple(input_ids.shape)}")
+        for number, block in enumerate(self.blocks):
+            x = block(x, cache.layer(number) if cache is not None else None)
+        logits = self.out_head(self.final_norm(x[:, -1:] if last_only else x))
+        if cache is not None:
+            cache.num_tokens += input_ids.shape[1]  # only now that every layer has seen them
+        return logits
 
 
 @torch.no_grad()
 def generate(
-    model: GPTModel,
+    model: nn.Module,
     input_ids: Tensor,
     max_new_tokens: int,
     *,
     temperature: float = 0.0,
     top_k: int | None = None,
+    stop_id: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Continue texts, token by token, in eval mode; the model's own mode is left as it was found.
 
     The model sees the last context_length tokens and no others. Up to there, a new token costs one
-    token's work, for keys and values are kept; from there on each costs a whole window, because with
-    every step the window's tokens stand at other positions.
+    token's work, because keys and values are kept; from there on each costs a whole window, because with
+    every step the window's tokens are at other positions.
+
+    Padding is a token like any other: the model attends to it, and the text goes on after it. So let
+    texts of different lengths be continued one by one, not as a padded batch.
 
     Args:
-        model: the model.
+        model: a GPTModel, also one inside torch.compile or DistributedDataParallel. Each step calls
+            `model(...)`, so forward hooks and a subclass's `forward` take effect.
         input_ids: (batch_size, num_tokens) integers; num_tokens may exceed context_length.
-        max_new_tokens: how many tokens to add to each text; 0 returns the texts as they are.
-        temperature: 0 takes the token of the highest logit; else one is drawn from
+        max_new_tokens: how many tokens to add to each text at most; 0 returns the texts as they are.
+        temperature: 0 takes the token of the highest logit; else one is sampled from
             softmax(logits / temperature).
-        top_k: draw only from the top_k tokens with the highest logits.
-        generator: where draws come from; the next call goes on from there. By default a copy of
-            torch's random state, which itself is left alone: two calls in a row draw the same.
+        top_k: sample only from the top_k tokens with the highest logits.
+        stop_id: a text that has produced this token is finished and filled up with it; when all texts
+            are, no more tokens are added.
+        generator: where samples come from; by default torch's own random state, as with torch.multinomial.
 
     Returns:
-        (batch_size, num_tokens + max_new_tokens): the texts with what was added.
+        (batch_size, num_tokens + the number of new tokens): the texts with what was added.
 
     Raises:
         TypeError: an argument of the wrong kind.
         ValueError: empty or misshapen input_ids, an ID outside the vocabulary, max_new_tokens < 0,
-            temperature < 0 or not finite, top_k outside 1..vocab_size, or logits that are not numbers.
+            temperature < 0 or not finite, top_k outside 1..vocab_size, stop_id outside the vocabulary,
+            or logits of which the highest is not finite (−inf only forbids a token).
     """
-    _check_decoding(model, input_ids, max_new_tokens, temperature, top_k, generator)
-    if generator is None:
-        generator = torch.Generator()
-        generator.set_state(torch.get_rng_state())
-    ids, cache, context_length = input_ids.clone(), None, model.config.context_length
+    inner = unwrapped(model)
+    inner.embedding.check_ids(input_ids)
+    if input_ids.dim() != 2 or input_ids.numel() == 0:
+        shape = tuple(input_ids.shape)
+        raise ValueError(f"input_ids must have shape (batch_size, num_tokens), with a token or more, not {shape}")
+    if not isinstance(generator, torch.Generator | None):
+        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+    context_length, vocab_size = inner.config.context_length, inner.config.vocab_size
+    max_new_tokens = as_integer("max_new_tokens", max_new_tokens, at_least=0)
+    temperature = as_number("temperature", temperature, at_least=0)
+    top_k = as_integer("top_k", vocab_size if top_k is None else top_k, at_least=1, at_most=vocab_size)
+    if stop_id is not None:
+        stop_id = as_integer("stop_id", stop_id, at_least=0, at_most=vocab_size - 1)
+    last_only = {"last_only": True} if _takes_last_only(inner.forward) else {}
+
+    ids, cache = input_ids.clone(), None
+    finished = torch.zeros(len(ids), 1, dtype=torch.bool, device=ids.device)
     with evaluating(model):
         for _ in range(max_new_tokens):
             unseen = ids[:, -1:]
             if cache is None or ids.shape[1] > context_length:
                 cache, unseen = KeyValueCache(), ids[:, -context_length:]
-            final_vectors = model.final_vectors(unseen, cache)[:, -1]  # (batch_size, emb_dim)
-            next_ids = _choose(model.out_head(final_vectors), temperature, top_k, generator)  # (batch_size, 1)
-            ids = torch.cat([ids, next_ids.to(ids)], dim=1)
+            logits = model(unseen, cache=cache, **last_only)[:, -1]  # (batch_size, vocab_size)
+            next_ids = _choose(logits, temperature, top_k, generator).to(ids)  # (batch_size, 1)
+            if stop_id is not None:
+                next_ids = next_ids.masked_fill(finished, stop_id)
+                finished |= next_ids == stop_id
+            ids = torch.cat([ids, next_ids], dim=1)
+            if stop_id is not None and finished.all():
+                break
     return ids
+
+
+def unwrapped(model: nn.Module) -> GPTModel:
+    """Return the GPTModel inside what torch.compile or DistributedDataParallel returns; TypeError if there is none."""
+    inner = model
+    while isinstance(inner, nn.Module) and not isinstance(inner, GPTModel):
+        inner = getattr(inner, "_orig_mod", getattr(inner, "module", None))
+    if inner is None or not isinstance(inner, GPTModel):
+        raise TypeError(f"model must be a GPTModel, not {type(model).__name__}")
+    return inner
 
 
 @contextlib.contextmanager
@@ -231,39 +266,24 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def _choose(logits: Tensor, temperature: float, top_k: int | None, generator: torch.Generator) -> Tensor:
+def _takes_last_only(forward: Callable) -> bool:
+    """Whether a model's forward knows last_only; a subclass's may not, and then computes all logits."""
+    parameters = inspect.signature(forward).parameters.values()
+    return any(p.name == "last_only" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _choose(logits: Tensor, temperature: float, top_k: int, generator: torch.Generator | None) -> Tensor:
     """Return (batch_size, 1): the next ID of each text, of (batch_size, vocab_size) logits."""
-    if logits.isnan().any():
-        raise ValueError("the model's logits are nan: has its training gone wrong?")
+    if not logits.amax(dim=-1).isfinite().all():
+        raise ValueError("the model's logits are not finite: has its training gone wrong?")
     if temperature == 0:
         return logits.argmax(dim=-1, keepdim=True)
-    logits, ids = logits.topk(logits.shape[-1] if top_k is None else top_k)  # (batch_size, top_k), the highest first
+    logits, ids = logits.topk(top_k)  # (batch_size, top_k), the highest first
     # In float64 and from the highest down, so that no temperature overflows.
     probabilities = torch.softmax((logits - logits[:, :1]).double() / temperature, dim=-1)
-    place = torch.multinomial(probabilities.to(generator.device), 1, generator=generator)
-    return ids.gather(-1, place.to(ids.device))
-
-
-def _check_decoding(
-    model: GPTModel,
-    input_ids: Tensor,
-    max_new_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    generator: torch.Generator | None,
-) -> None:
-    if not isinstance(model, GPTModel):
-        raise TypeError(f"model must be a GPTModel, not {type(model).__name__}")
-    if not isinstance(generator, torch.Generator | None):
-        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
-    model.embedding.check_ids(input_ids)
-    if input_ids.dim() != 2 or input_ids.numel() == 0:
-        shape = tuple(input_ids.shape)
-        raise ValueError(f"input_ids must have shape (batch_size, num_tokens), with a token or more, not {shape}")
-    as_integer("max_new_tokens", max_new_tokens, at_least=0)
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float | np.number):
-        raise TypeError(f"temperature must be a number, not {temperature!r}")
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature must be 0 or more and finite, not {temperature}")
-    if top_k is not None and as_integer("top_k", top_k, at_least=1) > model.config.vocab_size:
-        raise ValueError(f"top_k must be from 1 to {model.config.vocab_size} (vocab_size), not {top_k}")
+    # Sampled in the logits' own precision, on which it depends what comes of a seed; but float32 at least.
+    probabilities = probabilities.to(torch.promote_types(logits.dtype, torch.float32))
+    if generator is not None:
+        probabilities = probabilities.to(generator.device)
+    index = torch.multinomial(probabilities, 1, generator=generator)  # (batch_size, 1)
+    return ids.gather(-1, index.to(ids.device))

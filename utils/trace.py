@@ -4,9 +4,9 @@ import contextlib
 from itertools import zip_longest
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from utils.gpt import GPTModel
+from utils.gpt import unwrapped
 from utils.tokenizer import ids_to_text, text_to_ids
 
 
@@ -21,11 +21,12 @@ class Trace(dict):
 
 
 @torch.no_grad()
-def trace(model: GPTModel, text: str, tokenizer=None) -> Trace:
+def trace(model: nn.Module, text: str, tokenizer=None) -> Trace:
     """Run a text through a model and keep what each station gave.
 
     Args:
-        model: the model, run in the mode that it is in.
+        model: a GPTModel, run in the mode that it is in; one inside torch.compile is run uncompiled,
+            since a compiled one has no stations.
         text: at least one token, at most the model's context_length.
         tokenizer: anything with encode(text) and decode(ids); by default GPT-2's, for which
             all of `text` is plain text.
@@ -40,34 +41,34 @@ def trace(model: GPTModel, text: str, tokenizer=None) -> Trace:
         input_embeddings: (1, num_tokens, emb_dim); their sum after dropout, as the first block gets it.
         block_1, block_2, …: (1, num_tokens, emb_dim).
         final_norm: (1, num_tokens, emb_dim).
-        logits: (1, num_tokens, vocab_size).
+        logits: (1, num_tokens, vocab_size); what `model(...)` returns.
         next_token: str; of the highest logit at the last position.
 
     Raises:
-        TypeError: `model` is no GPTModel, or `text` no string.
+        TypeError: `model` is not a GPTModel, or `text` is not a string.
         ValueError: `text` has no tokens or too many, or an ID that the model does not know; or the
             next token is one that GPT-2's tokenizer does not know.
     """
-    for name, value, kind in (("model", model, GPTModel), ("text", text, str)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    inner = unwrapped(model)
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, not {type(text).__name__}")
     stations = Trace(text=text)
     ids = text_to_ids(text) if tokenizer is None else tokenizer.encode(text)
     stations["token_ids"] = torch.as_tensor(ids, dtype=torch.int64)
-    device = model.out_head.weight.device
+    device = inner.out_head.weight.device
     stations["batch"] = stations["token_ids"].unsqueeze(0).to(device)  # (num_tokens,) -> (1, num_tokens)
     modules = {
-        "token_embeddings": model.embedding.token_embedding,
-        "position_embeddings": model.embedding.position_embedding,
-        "input_embeddings": model.embedding,
-        **{f"block_{number}": block for number, block in enumerate(model.blocks, start=1)},
-        "final_norm": model.final_norm,
-        "logits": model.out_head,
+        "token_embeddings": inner.embedding.token_embedding,
+        "position_embeddings": inner.embedding.position_embedding,
+        "input_embeddings": inner.embedding,
+        **{f"block_{number}": block for number, block in enumerate(inner.blocks, start=1)},
+        "final_norm": inner.final_norm,
     }
     with contextlib.ExitStack() as hooks:
         for name, module in modules.items():
             hooks.enter_context(module.register_forward_hook(_keep(stations, name)))
-        model(stations["batch"])
+        hooks.enter_context(torch.compiler.set_stance("force_eager"))
+        stations["logits"] = model(stations["batch"])
     next_id = int(stations["logits"][0, -1].argmax())
     stations["next_token"] = ids_to_text([next_id]) if tokenizer is None else tokenizer.decode([next_id])
     return stations
@@ -89,7 +90,7 @@ def first_difference(expected: Trace, actual: Trace, atol: float = 1e-5) -> str 
         actual: the run to be looked at.
         atol: how far two numbers may be apart; NaN equals NaN.
 
-    Texts and IDs must be equal, tensors alike in shape. A station that only one of the runs has
+    Texts and IDs must be equal, and tensors of the same shape. A station that only one of the runs has
     (one more block, say) is a difference.
     """
     for name, other in zip_longest(expected, actual):
