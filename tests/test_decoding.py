@@ -221,7 +221,7 @@ def test_a_text_ends_at_the_stop_id_and_is_filled_up_with_it():
     assert generate(model, ids, 9, stop_id=8)[:, 3:].tolist() == [[4, 8, 8, 8], [8] * 4, [4, 5, 6, 8]]
     assert generate(model, ids, 3, stop_id=8)[:, 3:].tolist() == [[4, 8, 8], [8] * 3, [4, 5, 6]]
     assert generate(model, ids, 6, stop_id=3)[:, 3:].tolist() == model.texts
-    ids[:, 1] = 8  # one that the text held before is no end
+    ids[:, 1] = 8  # one that was in the text before does not end it
     assert generate(model, ids, 2, stop_id=8)[:, 3:].tolist() == [[4, 8], [8, 8], [4, 5]]
 
 
@@ -249,6 +249,13 @@ class Sevens(GPTModel):
         return seven(super().forward(input_ids, cache))
 
 
+class SevensWithoutCache(GPTModel):
+    """The same, as one writes it who has no use for a cache."""
+
+    def forward(self, input_ids):
+        return seven(super().forward(input_ids))
+
+
 class SevensPassing(GPTModel):
     """The same, with whatever arguments there may be."""
 
@@ -266,10 +273,14 @@ def hooked(**sizes):
     return model
 
 
+def kind(sevens):
+    return lambda **sizes: model_of(kind=sevens, **sizes)
+
+
 @pytest.mark.parametrize(
     "make",
-    [lambda **sizes: model_of(kind=Sevens, **sizes), lambda **sizes: model_of(kind=SevensPassing, **sizes), hooked],
-    ids=["forward", "forward with any arguments", "hook"],
+    [kind(Sevens), kind(SevensWithoutCache), kind(SevensPassing), hooked],
+    ids=["forward", "forward without a cache", "forward with any arguments", "hook"],
 )
 def test_a_forward_and_hooks_of_ones_own_take_effect(make):
     assert generate(make(), some_ids(2, 9), 5)[:, 9:].tolist() == [[7] * 5] * 2

@@ -201,7 +201,7 @@ class MultiHeadAttention(nn.Module):
 def _fused_attention(queries: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
     """Return each head's context vectors, (…, num_heads, num_queries, head_dim); the last query is at the last key."""
     # is_causal puts the first query at the first key: wrong where keys from a cache come before it. There a
-    # mask takes its place, unless the one new token may attend to all.
+    # mask does it instead, unless the one new token may attend to all.
     hide = {"is_causal": True}
     if queries.shape[-2] < keys.shape[-2]:
         hide = {"attn_mask": ~_future(queries, keys)} if queries.shape[-2] > 1 else {}

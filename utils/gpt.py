@@ -224,16 +224,17 @@ def generate(
     top_k = as_integer("top_k", vocab_size if top_k is None else top_k, at_least=1, at_most=vocab_size)
     if stop_id is not None:
         stop_id = as_integer("stop_id", stop_id, at_least=0, at_most=vocab_size - 1)
-    last_only = {"last_only": True} if _takes_last_only(inner.forward) else {}
+    takes = _optional_arguments(inner.forward)
 
     ids, cache = input_ids.clone(), None
     finished = torch.zeros(len(ids), 1, dtype=torch.bool, device=ids.device)
     with evaluating(model):
         for _ in range(max_new_tokens):
             unseen = ids[:, -1:]
-            if cache is None or ids.shape[1] > context_length:
+            if cache is None or ids.shape[1] > context_length or "cache" not in takes:
                 cache, unseen = KeyValueCache(), ids[:, -context_length:]
-            logits = model(unseen, cache=cache, **last_only)[:, -1]  # (batch_size, vocab_size)
+            options = {name: value for name, value in (("cache", cache), ("last_only", True)) if name in takes}
+            logits = model(unseen, **options)[:, -1]  # (batch_size, vocab_size)
             next_ids = _choose(logits, temperature, top_k, generator).to(ids)  # (batch_size, 1)
             if stop_id is not None:
                 next_ids = next_ids.masked_fill(finished, stop_id)
@@ -249,7 +250,7 @@ def unwrapped(model: nn.Module) -> GPTModel:
     inner = model
     while isinstance(inner, nn.Module) and not isinstance(inner, GPTModel):
         inner = getattr(inner, "_orig_mod", getattr(inner, "module", None))
-    if inner is None or not isinstance(inner, GPTModel):
+    if not isinstance(inner, GPTModel):
         raise TypeError(f"model must be a GPTModel, not {type(model).__name__}")
     return inner
 
@@ -266,10 +267,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def _takes_last_only(forward: Callable) -> bool:
-    """Whether a model's forward knows last_only; a subclass's may not, and then computes all logits."""
+def _optional_arguments(forward: Callable) -> set[str]:
+    """Return which of GPTModel's optional arguments a forward takes: a subclass's may have none of them."""
     parameters = inspect.signature(forward).parameters.values()
-    return any(p.name == "last_only" or p.kind is p.VAR_KEYWORD for p in parameters)
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return {"cache", "last_only"} if anything else {parameter.name for parameter in parameters}
 
 
 def _choose(logits: Tensor, temperature: float, top_k: int, generator: torch.Generator | None) -> Tensor:
