@@ -4,9 +4,12 @@ import contextlib
 import copy
 import dis
 import importlib.util
+import inspect
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -29,8 +32,9 @@ class Exercise:
     """An exercise: the right answer, the known wrong ones, and where to look again.
 
     Answers are plain values, or functions when `cases` lists the arguments to call them with;
-    with `keeps_arguments`, a function that changes them is wrong. Where calls are not enough (a
-    loader, a class), `probe` turns an answer into what is compared, such as a list of complaints.
+    with `keeps_arguments`, a function that changes its arguments is wrong. Where calls are not
+    enough (a loader, a class), `probe` turns an answer into what is compared, such as a list of
+    complaints.
     """
 
     reference: Any
@@ -65,33 +69,33 @@ def check(number: str, answer: Any) -> Verdict:
     The random states and the exercise's own data are left alone, whatever the answer does.
 
     Args:
-        number: of the exercise, as in the lesson: "1.2", or "1.A" in the clinic.
+        number: the exercise's number, as in the lesson: "1.2", or "1.A" in the clinic.
         answer: the function or value that the exercise asks for.
 
     Returns:
         A verdict that passed, names the mistake, describes the difference, or says "not attempted yet".
 
     Raises:
-        ValueError: there is no exercise of that number.
+        ValueError: there is no exercise with that number.
     """
     exercise = find_exercise(number)
-    if exercise.cases is not None and not callable(answer) and not _untouched(answer):
-        message = f"a function is asked for, and your answer is {shown(answer)} (see {exercise.where})"
-        return Verdict(False, "no function", f"✗ {number}: {message}")
-    with _random_states_kept():
-        got = _outcome(exercise, answer)
-        if _untouched(answer) or _untouched(got) or _is_empty(answer, exercise):
-            return Verdict(False, "not attempted", f"… {number}: not attempted yet")
-        expected = _outcome(exercise, exercise.reference)
-        if same(got, expected):
-            return Verdict(True, None, f"✓ {number}: right")
-        found = next((m for m in exercise.mistakes if same(got, _outcome(exercise, m.answer))), None)
-    name, message = (found.name, found.message) if found else _explain(exercise, answer, got, expected)
-    return Verdict(False, name, f"✗ {number}: {message} (see {exercise.where})")
+    try:
+        with _random_states_kept():
+            mistake, message = _diagnose(exercise, answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an answer's own code also runs where the answer is merely compared or printed
+        raised = Raised(type(error).__name__, one_line(_first_line, error))
+        mistake, message = difference("comparing your answer", raised, None)
+    if mistake is None:
+        return Verdict(True, None, f"✓ {number}: right")
+    if mistake == "not attempted":
+        return Verdict(False, mistake, f"… {number}: not attempted yet")
+    return Verdict(False, mistake, f"✗ {number}: {message} (see {exercise.where})")
 
 
 def find_exercise(number: str) -> Exercise:
-    """Return the exercise of that number, such as "1.2"; ValueError if there is none."""
+    """Return the exercise with that number, such as "1.2"; ValueError if there is none."""
     lesson = str(number).split(".")[0]
     module = f"utils.exercises.lesson_{lesson:0>2}"
     if not lesson.isdecimal() or importlib.util.find_spec(module) is None:
@@ -102,12 +106,29 @@ def find_exercise(number: str) -> Exercise:
     return exercises[number]
 
 
+def _diagnose(exercise: Exercise, answer: Any) -> tuple[str | None, str]:
+    """Return the name of the mistake, None if the answer is right, and what to tell the learner."""
+    if _untouched(answer) or _is_empty(answer, exercise):
+        return "not attempted", ""
+    if exercise.cases is not None and not callable(answer):
+        return "no function", f"the exercise asks for a function, and your answer is {shown(answer)}"
+    got, expected = _outcome(exercise, answer), _outcome(exercise, exercise.reference)
+    if _untouched(got, answer):
+        return "not attempted", ""
+    if same(got, expected):
+        return None, ""
+    for known in exercise.mistakes:
+        if same(got, _outcome(exercise, known.answer)):
+            return known.name, known.message
+    return _explain(exercise, answer, got, expected)
+
+
 def _outcome(exercise: Exercise, answer: Any) -> Any:
-    """Return what the answer comes to: itself, its probe, or its results case by case."""
+    """Return what is compared: the answer itself, its probe, or its results case by case."""
     if exercise.probe is not None:
         return _attempt(exercise.probe, (answer,))
     if exercise.cases is None:
-        return answer
+        return _kept(answer)
     return [
         _attempt(answer, copy.deepcopy(case), case if exercise.keeps_arguments else None) for case in exercise.cases
     ]
@@ -116,14 +137,13 @@ def _outcome(exercise: Exercise, answer: Any) -> Any:
 def _attempt(function: Any, arguments: tuple, unchanged: tuple | None = None) -> Any:
     try:
         result = function(*arguments)
-    except (Exception, SystemExit) as error:  # an answer may fail in any way: the failure is what is judged
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an answer may fail in any way: the failure is then its outcome
         return Raised(type(error).__name__, one_line(_first_line, error))
     if unchanged is not None and not same(arguments, unchanged):
-        return Raised("ChangedArgument", "the function changed what it was given; make a new object instead")
-    try:
-        return _kept(result)
-    except RecursionError:  # lists in each other
-        return result
+        return Raised("ChangedArgument", "the function changed its arguments; make a new object instead")
+    return _kept(result)
 
 
 def _first_line(error: BaseException) -> str:
@@ -131,39 +151,63 @@ def _first_line(error: BaseException) -> str:
 
 
 def _kept(result: Any) -> Any:
-    """Return a result as it is now: an answer may hand out one list or tensor again and again."""
+    """Return a copy of a result, since an answer may return the same list or tensor again and change it."""
+    try:
+        return _copied(result)
+    except RecursionError:  # lists that contain each other
+        return result
+
+
+def _copied(result: Any) -> Any:
     if isinstance(result, torch.Tensor):
         return result.detach().clone()
-    if isinstance(result, (list, tuple)) and all(item is not result for item in result):
-        kept = [_kept(item) for item in result]
-        return tuple(kept) if isinstance(result, tuple) else kept
+    if isinstance(result, (list, tuple)):
+        copied = [_copied(item) for item in result]
+        return tuple(copied) if isinstance(result, tuple) else copied
     return result
 
 
 def _explain(exercise: Exercise, answer: Any, got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference and a sentence on the first place that shows it."""
+    """Return the kind of difference and a sentence on the first case that shows it."""
     if exercise.probe is not None:
         complains = isinstance(got, list) and got and isinstance(got[0], str)
-        return ("complaint", got[0]) if complains else difference("your answer", got, expected)
+        return ("complaint", one_line(str, got[0])) if complains else difference("your answer", got, expected)
     if exercise.cases is None:
         return hint(got, expected)
     case, got, expected = next((c, g, e) for c, g, e in zip(exercise.cases, got, expected) if not same(g, e))
-    name = getattr(answer, "__name__", "<lambda>").replace("<lambda>", "your function")
+    name = getattr(answer, "__name__", "<lambda>")
+    name = name if isinstance(name, str) and name.isidentifier() else "your function"
     call = f"{name}({', '.join(map(shown, case))})"
     if got is None:
         return "nothing returned", f"{call} returns None: is the `return` missing, or did you print instead?"
     return difference(call, got, expected)
 
 
-def _untouched(outcome: Any, depth: int = 3) -> bool:
-    """Whether a stub's `...` is still there, in a value or in what a function made of it."""
+# What Python, torch and NumPy call a `...` used as a value. Their error for a float as an index also
+# says "ellipsis (`...`)", and that of a dictionary for the key x[..., 0] "(Ellipsis, 0)": there it was an index.
+_ELLIPSIS = re.compile(r"\bellipsis\b(?! \(`)|\bEllipsis\b(?![,)])")
+
+
+def _untouched(outcome: Any, answer: Any = None, depth: int = 3) -> bool:
+    """Whether a stub's `...` is still there: in a value, in what a function returned, or as the cause of its error."""
     if isinstance(outcome, Raised):
-        return "ellipsis" in outcome.text.lower()
+        return bool(_ELLIPSIS.search(outcome.text)) and _has_ellipsis(answer)
     if isinstance(outcome, Mapping):
         outcome = list(outcome.values())
     if isinstance(outcome, (list, tuple)):
-        return depth > 0 and any(_untouched(item, depth - 1) for item in outcome)
+        return depth > 0 and any(_untouched(item, answer, depth - 1) for item in outcome)
     return outcome is ...
+
+
+def _has_ellipsis(part: Any) -> bool:
+    """Whether `...` is written in a function or class, or in what it defines; where no code can be seen, it may be."""
+    if isinstance(part, type):
+        return any(_has_ellipsis(item) for item in vars(part).values() if callable(item) or item is ...)
+    if callable(part):
+        part = getattr(inspect.unwrap(part), "__code__", ...)
+    if isinstance(part, CodeType):
+        part = part.co_consts
+    return any(map(_has_ellipsis, part)) if isinstance(part, tuple) else part is ...
 
 
 def _is_empty(answer: Any, exercise: Exercise) -> bool:
@@ -172,7 +216,7 @@ def _is_empty(answer: Any, exercise: Exercise) -> bool:
         methods = [item for item in vars(answer).values() if callable(item)]
         return all(_is_empty(method, exercise) for method in methods) if methods else answer.__bases__ == (object,)
     code = getattr(answer, "__code__", None)
-    if code is None or code.co_name == "<lambda>":
+    if not isinstance(code, CodeType) or code.co_name == "<lambda>":
         return False
     # Such a function returns the constant None, and does nothing else.
     return all(

@@ -18,13 +18,11 @@ class Raised:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether two outcomes agree: tensors in dtype, shape and (nearly) values; lists and tuples are alike."""
+    """Return whether two outcomes agree: tensors in dtype, shape and (nearly) values; a tuple may equal a list."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        if a.dtype != b.dtype or a.shape != b.shape or a.layout != b.layout:
-            return False
-        return bool(_agree(a, b).all())
+        return _make(a) == _make(b) and a.shape == b.shape and bool(_agree(a, b).all())
     if isinstance(a, Raised) and isinstance(b, Raised):
-        # torch has one kind of error for everything: there the text tells them apart.
+        # torch raises RuntimeError for almost everything: there the text tells the errors apart.
         return a.kind == b.kind and (a.kind != "RuntimeError" or a.text[:20] == b.text[:20])
     if _differ_in_kind(a, b):
         return False
@@ -38,48 +36,48 @@ def same(a: Any, b: Any) -> bool:
 
 
 def hint(got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference of plain values and a sentence that does not give the right one away."""
+    """Return the kind of difference of plain values and a sentence that does not give away the right one."""
     kind, sentence = difference("your answer", got, expected)
     if kind != "wrong value":
         return kind, sentence
     if _kind(got) != "list":
-        return "wrong value", f"your answer is {shown(got)}, which is not it"
+        return "wrong value", f"your answer is {shown(got)}, which is not right"
+    wrong = [(str(index), shown(g)) for index, (g, e) in enumerate(zip(got, expected)) if not same(g, e)]
     if all(isinstance(item, bool) for item in expected):
-        wrong = sum(not same(g, e) for g, e in zip(got, expected))
-        written = all(isinstance(item, bool) for item in got)
-        return "wrong value", f"{wrong} of {len(expected)} are not right" if written else "write True or False for each"
-    wrong = [(str(place), shown(g)) for place, (g, e) in enumerate(zip(got, expected)) if not same(g, e)]
-    places, values = zip(*wrong)
-    return (
-        "wrong value",
-        f"not right yet: {_cut(', '.join(values))} at place {_cut(', '.join(places))} (counted from 0)",
-    )
+        if not all(_kind(item) == "bool" for item in got):
+            return "wrong value", "write True or False for each"
+        return "wrong value", f"{len(wrong)} of {len(expected)} {'is' if len(wrong) == 1 else 'are'} wrong"
+    indices, values = (_cut(", ".join(texts)) for texts in zip(*wrong))
+    where = f"{'index' if len(wrong) == 1 else 'indices'} {indices}"
+    return "wrong value", f"not right yet: {values} at {where} (counted from 0)"
 
 
 def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference and a sentence on the first place that shows it."""
+    """Return the kind of difference and a sentence on the first index or key that shows it."""
     if isinstance(got, Raised) and got.kind == "ChangedArgument":
         return "changed argument", f"{subject}: {got.text}"
     if isinstance(got, Raised):
-        return "raised", f"{subject} stops with {got.kind}" + (f": {_cut(got.text)}" if got.text else "")
+        return "raised", f"{subject} raises {got.kind}" + (f": {_cut(got.text)}" if got.text else "")
     if isinstance(expected, Raised):
-        return "no error", f"{subject} is {shown(got)}, where a {expected.kind} is asked for"
+        return "no error", f"{subject} is {shown(got)}, but it should raise {expected.kind}"
     if _differ_in_kind(got, expected):
-        return "wrong type", f"{subject} is {shown(got)}, {_article(got)}, where {_article(expected)} is asked for"
+        return "wrong type", f"{subject} is {_described(got)}; the exercise asks for {_article(expected)}"
     if isinstance(got, Tensor):
         return _difference_of_tensors(subject, got, expected)
     if isinstance(got, (list, tuple)):
         if len(got) != len(expected):
             return "wrong length", f"{subject} is {shown(got)}, of length {len(got)}, not {len(expected)}"
-        if len(expected) > 16 or any(isinstance(item, (list, tuple, Tensor)) for item in expected):
-            place = next(place for place, (g, e) in enumerate(zip(got, expected)) if not same(g, e))
-            return difference(f"item {place} of {subject}", got[place], expected[place])
+        nested = any(isinstance(item, (list, tuple, Tensor)) for item in expected)
+        if nested or len(expected) > 16 or shown(got) == shown(expected):
+            index = next(index for index, (g, e) in enumerate(zip(got, expected)) if not same(g, e))
+            return difference(f"the item at index {index} of {subject}", got[index], expected[index])
     if isinstance(got, Mapping):
         return _difference_of_mappings(subject, got, expected)
-    if isinstance(got, str) and max(len(got), len(expected)) > 80:
-        place = next((place for place, (g, e) in enumerate(zip(got, expected)) if g != e), min(len(got), len(expected)))
-        ends = (repr(text[place : place + 20]) for text in (got, expected))
-        return "wrong value", f"{subject} goes on with {next(ends)} at place {place}, not with {next(ends)}"
+    if isinstance(got, (str, bytes)) and max(len(got), len(expected)) > 80:
+        shorter = min(len(got), len(expected))
+        index = next((index for index, (g, e) in enumerate(zip(got, expected)) if g != e), shorter)
+        ends = (repr(text[index : index + 20]) for text in (got, expected))
+        return "wrong value", f"{subject} continues with {next(ends)} at index {index}, not with {next(ends)}"
     return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
 
 
@@ -89,26 +87,35 @@ def _difference_of_mappings(subject: str, got: Mapping, expected: Mapping) -> tu
             return "wrong value", f"{subject} has no key {shown(key)}"
     for key in got:
         if key not in expected:
-            return "wrong value", f"{subject} has a key {shown(key)} too many"
+            return "wrong value", f"{subject} has the extra key {shown(key)}"
     key = next(key for key in expected if not same(got[key], expected[key]))
     return difference(f"the value of {shown(key)} in {subject}", got[key], expected[key])
 
 
 def _difference_of_tensors(subject: str, got: Tensor, expected: Tensor) -> tuple[str, str]:
+    if got.device.type != expected.device.type:
+        return "wrong device", f"{subject} is on the device {got.device.type}, not {expected.device.type}"
+    if got.is_nested != expected.is_nested:
+        return "wrong type", f"{subject} is a nested tensor, not an ordinary one"
     if got.layout != expected.layout:
         return "wrong type", f"{subject} is a tensor of layout {got.layout}, not {expected.layout}"
     if got.shape != expected.shape:
         return "wrong shape", f"{subject} has shape {tuple(got.shape)}, not {tuple(expected.shape)}"
     if got.dtype != expected.dtype:
-        return "wrong dtype", f"{subject} holds {got.dtype}, not {expected.dtype}"
+        return "wrong dtype", f"{subject} has dtype {got.dtype}, not {expected.dtype}"
     if got.numel() <= 8:
         return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
-    place = tuple((~_agree(got, expected)).nonzero()[0].tolist())
-    return "wrong value", f"{subject} has {shown(got[place])} at {list(place)}, not {shown(expected[place])}"
+    index = tuple((~_agree(got, expected)).nonzero()[0].tolist())
+    return "wrong value", f"{subject} has {shown(got[index])} at {list(index)}, not {shown(expected[index])}"
+
+
+def _make(tensor: Tensor) -> tuple:
+    """Return what must agree, beside the shape, before the values of two tensors can be compared."""
+    return tensor.device.type, tensor.is_nested, tensor.layout, tensor.dtype
 
 
 def _agree(a: Tensor, b: Tensor) -> Tensor:
-    """Return, entry by entry, whether tensors of one dtype and shape agree: decimals nearly, whole numbers exactly."""
+    """Return, entry by entry, whether tensors of one dtype and shape agree: floats nearly, integers exactly."""
     if a.is_floating_point() or a.is_complex():
         return torch.isclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
     return a == b
@@ -117,16 +124,16 @@ def _agree(a: Tensor, b: Tensor) -> Tensor:
 def shown(value: Any) -> str:
     """Return a value on one printable line, cut in the middle where it is long."""
     text = one_line(_text, value)
-    if not text or " at 0x" in text:  # an address says nothing, and is another one each time
+    if not text or " at 0x" in text:  # an address says nothing and differs from run to run
         return f"<{type(value).__name__}>"
     return _cut(text)
 
 
 def one_line(spell: Callable[[Any], str], value: Any) -> str:
-    """Return what `spell` (str, say) makes of a value, with all that is not printable turned into blanks."""
+    """Return what `spell` (str, say) returns for a value, with spaces for all that cannot be printed."""
     try:
         text = spell(value)
-    except Exception:  # somebody's own __repr__ or __str__ may fail, and there is nothing to show then
+    except Exception:  # a learner's own __repr__ or __str__ may fail; then there is nothing to show
         return ""
     return "".join(c if c.isprintable() else " " for c in text).strip()
 
@@ -137,7 +144,9 @@ def _cut(text: str) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, Tensor):
-        if value.numel() > 16 or value.layout != torch.strided:
+        if value.is_nested:
+            return "a nested tensor"
+        if value.numel() > 16 or value.layout != torch.strided or value.is_meta or value.is_quantized:
             return f"a tensor of shape {tuple(value.shape)}"
         return _numbers(value.tolist())
     if isinstance(value, torch.nn.Module):
@@ -148,24 +157,31 @@ def _text(value: Any) -> str:
 
 
 def _numbers(value: Any) -> str:
-    """Return (lists of) numbers with six digits that count: what the comparison can tell apart."""
+    """Return numbers, or lists of them, to six significant digits: what the comparison can tell apart."""
     if isinstance(value, list):
         return f"[{', '.join(map(_numbers, value))}]"
     return str(float(f"{value:.6g}")) if isinstance(value, float) else str(value)
 
 
+def _described(value: Any) -> str:
+    """Return a value and its type, or only one of them where it says both."""
+    text = shown(value)
+    says_both = value is None or text.startswith(("a tensor", "a nested", "the function", _article(value), "<"))
+    return text if says_both else f"{text}, {_article(value)}"
+
+
 def _article(value: Any) -> str:
     name = "tensor" if isinstance(value, Tensor) else type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name.lower().startswith((*'aeiou', 'nd')) else 'a'} {name}"
 
 
 def _differ_in_kind(got: Any, expected: Any) -> bool:
-    """Whether two values cannot be compared; a whole number will do where any number is asked for."""
+    """Whether two values cannot be compared; an integer is accepted where a float is expected."""
     return _kind(got) != _kind(expected) and not (_kind(got) == "int" and _kind(expected) == "float")
 
 
 def _kind(value: Any) -> str:
-    """Return a value's kind; numbers of Python and NumPy count as the same, lists and tuples too."""
+    """Return a value's kind: the same for Python's and NumPy's numbers, and for lists and tuples."""
     if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, (int, np.integer)):
