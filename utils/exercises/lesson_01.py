@@ -6,56 +6,56 @@ import torch
 from utils.exercises import Exercise, Mistake
 from utils.tokenizer import END_OF_TEXT, END_OF_TEXT_ID, get_tokenizer, pad_texts, text_to_ids
 
-# 1.A  Cut a text so that the pieces join to it again.
+# 1.A  Cut a text into pieces that join to the same text.
 
 _SPLIT = Exercise(
     reference=lambda text: regex.findall(r"\w+|\s+|[^\w\s]+", text),
-    cases=[("hello--world",), ("two  blanks",), ("“Stop?!” he said…\n",), (" café a_b ",), ("",)],
+    cases=[("hello--world",), ("two  spaces",), ("“Stop?!” he said…\n",), (" café a_b ",), ("",)],
     mistakes=[
         Mistake(
-            "blanks lost",
+            "spaces lost",
             str.split,
-            "two  blanks comes out as two pieces that join to twoblanks, and hello--world as one piece",
+            "two  spaces comes out as two pieces that join to twospaces, and hello--world as one piece",
         ),
         Mistake(
-            "blanks dropped",
+            "spaces dropped",
             lambda text: [piece for piece in regex.findall(r"\w+|\s+|[^\w\s]+", text) if piece.strip()],
-            "words and signs are there, but the blanks are dropped: two  blanks cannot come back",
+            "words and punctuation are there, but the spaces are dropped: two  spaces cannot be restored",
         ),
         Mistake(
-            "signs lost",
+            "punctuation lost",
             lambda text: regex.findall(r"\w+|\s+", text),
-            "words and blanks are there, but the signs between them are lost",
+            "words and spaces are there, but the punctuation between them is lost",
         ),
         Mistake(
-            "cut at single blanks",
+            "cut at single spaces",
             lambda text: text.split(" "),
-            "the blanks are gone, a run of them leaves empty pieces, and signs stick to the words",
+            "the spaces are gone, a run of them leaves empty pieces, and punctuation sticks to the words",
         ),
         Mistake(
-            "blanks among the signs",
+            "spaces mixed with punctuation",
             lambda text: regex.findall(r"\w+|\W+", text),
-            "nothing is lost, but a sign and the blank after it are one piece: they are two runs",
+            "nothing is lost, but a punctuation mark and the space after it form one piece: they are two runs",
         ),
         Mistake(
             "English letters only",
             lambda text: regex.findall(r"[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]+", text),
-            "café is cut in two: é is a letter as well, and \\w knows that",
+            "café is cut in two: é is a letter too, and \\w knows that",
         ),
         Mistake(
             "words only",
             lambda text: regex.findall(r"\w+", text),
-            "only the words are left: blanks and signs belong to the text too",
+            "only the words are left: spaces and punctuation are part of the text too",
         ),
         Mistake(
             "runs broken up",
             lambda text: regex.findall(r"\w+|\s|[^\w\s]", text),
-            "nothing is lost, but each blank and each sign is a piece of its own: a run of them is to be one piece",
+            "nothing is lost, but every space and every punctuation mark is its own piece: keep each run together",
         ),
         Mistake(
             "empty pieces",
             lambda text: regex.split(r"(\s+|[^\w\s]+)", text),
-            "nothing is lost, but there are empty pieces, which splitting at a sign leaves at the ends",
+            "nothing is lost, but splitting at the separators leaves empty pieces, for example at the ends",
         ),
     ],
     where="section 1.2",
@@ -80,23 +80,23 @@ _DECODE = Exercise(
         Mistake(
             "half characters ignored",
             lambda ids: "".join(_bytes_of(token_id).decode("utf-8", errors="ignore") for token_id in ids),
-            "characters that take several tokens vanish without a trace: the bytes are dropped, not joined",
+            "characters that take several tokens disappear silently: their bytes are dropped, not joined",
         ),
         Mistake(
-            "blanks put in",
+            "spaces inserted",
             lambda ids: " ".join(get_tokenizer().decode([token_id]) for token_id in ids),
-            "blanks stand between all tokens: a token brings its own blank along where there is one",
+            "there is a space between every two tokens: a token already contains its own space where there is one",
         ),
         Mistake(
             "bytes as letters",
             lambda ids: "".join(_bytes_of(token_id).decode("latin-1") for token_id in ids),
-            "each byte became a letter: UTF-8 takes up to four bytes for one character",
+            "each byte became a letter: UTF-8 uses up to four bytes for one character",
         ),
     ],
     where="section 1.7",
 )
 
-# 1.C  Bytes were written as UTF-8 and must be read as UTF-8.
+# 1.C  Bytes written as UTF-8 must be read as UTF-8.
 
 _READ = Exercise(
     reference=lambda content: content.decode("utf-8"),
@@ -108,35 +108,35 @@ _READ = Exercise(
             "Zoë comes out as ZoÃ«, and “ as three strange letters",
         ),
         Mistake(
-            "code page stops",
+            "code page fails",
             lambda content: content.decode("cp1252"),
-            "your function stops, or gives ZoÃ« for Zoë: a Windows code page is not the rule the bytes were made with",
+            "your function raises an error, or returns ZoÃ« for Zoë: the bytes are UTF-8, not a Windows code page",
         ),
         Mistake(
             "Latin-1",
             lambda content: content.decode("latin-1"),
-            "Zoë still comes out as ZoÃ«: Latin-1, too, makes a letter of each byte",
+            "Zoë still comes out as ZoÃ«: Latin-1 also turns each byte into a letter",
         ),
         Mistake(
             "letters dropped",
             lambda content: content.decode("ascii", errors="ignore"),
-            "Zoë comes out as Zo: ASCII has no ë, and errors='ignore' hides that it is lost",
+            "Zoë comes out as Zo: ASCII has no ë, and errors='ignore' hides the loss",
         ),
         Mistake(
             "letters replaced",
             lambda content: content.decode("ascii", errors="replace"),
-            "ë comes out as � for each of its bytes: ASCII cannot spell it",
+            "ë comes out as � for each of its bytes: ASCII has no ë",
         ),
         Mistake(
-            "ASCII stops",
+            "ASCII fails",
             lambda content: content.decode("ascii"),
-            "your function stops at the first letter that is not English: ASCII has only 128 characters",
+            "your function raises an error at the first non-ASCII character: ASCII has only 128 characters",
         ),
     ],
     where="section 1.3",
 )
 
-# 1.1  One line: encode with learned merges.
+# 1.1  One line: encode with the learned merges.
 
 _MERGES = {(97, 97): 256, (256, 97): 257, (257, 98): 258}
 _MERGES_OF_FOUR = {(97, 97): 256, (98, 99): 257, (256, 97): 258, (100, 100): 259}
@@ -145,7 +145,7 @@ _MERGES_OF_FOUR = {(97, 97): 256, (98, 99): 257, (256, 97): 258, (100, 100): 259
 def _merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
     merged: list[int] = []
     for place, token_id in enumerate(ids):
-        if merged and merged[-1] == -1:  # the left part was met: this is the right one
+        if merged and merged[-1] == -1:  # the left part was just met: this is the right part
             merged[-1] = new_id
         elif tuple(ids[place : place + 2]) == pair:
             merged.append(-1)
@@ -167,27 +167,27 @@ _APPLY = Exercise(
         Mistake(
             "only the last merge",
             lambda ids, merges: _merge(ids, *list(merges.items())[-1]),
-            "only the last merge had an effect: each has to work on what the one before has left",
+            "only the last merge had an effect: each merge has to start from the result of the one before",
         ),
         Mistake(
             "only the first merge",
             lambda ids, merges: _merge(ids, *next(iter(merges.items()))),
-            "only the first merge was applied: go on with all the others before you return",
+            "only the first merge was applied: apply all the others before you return",
         ),
         Mistake(
             "last learned first",
             lambda ids, merges: _apply(ids, dict(reversed(merges.items()))),
-            "the merges were applied from the last to the first: a late one needs what an early one has made",
+            "the merges were applied from last to first: a later one needs what an earlier one has produced",
         ),
         Mistake(
             "nothing merged",
             lambda ids, merges: ids,
-            "the bytes came back as they went in: give the result of merge to ids",
+            "the bytes came back unchanged: assign the result of merge to ids",
         ),
         Mistake(
-            "changed places",
+            "pair swapped",
             lambda ids, merges: _apply(ids, {(right, left): new for (left, right), new in merges.items()}),
-            "the two parts of a pair have changed places",
+            "the two parts of each pair are swapped",
         ),
     ],
     where="section 1.4",
@@ -201,47 +201,47 @@ _BY_HAND = Exercise(
         Mistake(
             "left to right",
             ["the", "re"],
-            "you merged from the left, th and then the: of all pairs the one of lowest rank goes first, wherever it is",
+            "you merged from left to right, th and then the: always merge the pair of lowest rank, wherever it is",
         ),
         Mistake(
             "longest piece",
             ["t", "here"],
-            "you looked for the longest piece of the table: only neighbours are merged, lowest rank first",
+            "you looked for the longest piece in the table: merge only neighbours, lowest rank first",
         ),
         Mistake(
             "bytes",
             [b"th", b"er", b"e"],
-            "right, but as bytes: a list of strings is asked for",
+            "right, but as bytes: the exercise asks for a list of strings",
         ),
         Mistake(
-            "piece that is not in the table",
+            "piece not in the table",
             ["th", "ere"],
-            "ere is not in the table: what is merged has to be there",
+            "ere is not in the table: you can only merge into a piece that is",
         ),
         Mistake(
             "re before er",
             ["th", "e", "re"],
-            "you took re, of rank 3, while er, of rank 0, was there: the r can go with one neighbour only",
+            "you merged re, of rank 3, although er, of rank 0, was there: the r can merge with only one neighbour",
         ),
         Mistake(
             "one merge",
             ["t", "h", "er", "e"],
-            "you stopped after one merge: go on until no pair of neighbours is in the table",
+            "you stopped after one merge: continue until no pair of neighbours is in the table",
         ),
         Mistake(
             "letters",
             ["t", "h", "e", "r", "e"],
-            "these are the single letters, where the merging starts",
+            "these are the single letters, which is where merging starts",
         ),
         Mistake(
             "whole word",
             ["there"],
-            "there is no merge for the whole word in the table: a token must be in the vocabulary",
+            "the table has no merge for the whole word: a token must be in the vocabulary",
         ),
         Mistake(
-            "pair that is not in the table",
+            "pair not in the table",
             ["ther", "e"],
-            "th and er stand together, but ther is not in the table, so they stay apart",
+            "th and er are neighbours, but ther is not in the table, so they stay separate",
         ),
     ],
     where="section 1.5",
@@ -274,34 +274,34 @@ _UNMERGE = Exercise(
         Mistake(
             "one level",
             _unmerge_once,
-            "you undid one level: a part of a merged ID can be a merged ID itself (258 holds 257)",
+            "you undid one level: a part of a merged ID can itself be a merged ID (258 contains 257)",
         ),
         Mistake(
             "two levels",
             lambda ids, merges: _unmerge_once(_unmerge_once(ids, merges), merges),
-            "you undid two levels: 258 holds 257, which holds 256; go on until nothing is left to undo",
+            "you undid two levels: 258 contains 257, which contains 256; continue until nothing is left to undo",
         ),
         Mistake(
             "pairs as items",
             lambda ids, merges: [
                 {new: pair for pair, new in merges.items()}.get(token_id, token_id) for token_id in ids
             ],
-            "the pairs stand in the list as pairs: their two parts have to stand there instead",
+            "the list contains the pairs themselves: put their two parts in the list instead",
         ),
         Mistake(
             "parts swapped",
             _unmerge_swapped,
-            "the two parts of a pair have changed places: the left one comes first",
+            "the two parts of a pair are swapped: the left one comes first",
         ),
         Mistake(
             "bytes dropped",
             lambda ids, merges: [byte for token_id in ids if token_id > 255 for byte in _unmerge([token_id], merges)],
-            "IDs below 256 are missing: they are bytes already and stay as they are",
+            "IDs below 256 are missing: they are already bytes and stay as they are",
         ),
         Mistake(
             "nothing undone",
             lambda ids, merges: ids,
-            "the IDs came back as they went in: those of 256 and more have to be taken apart",
+            "the IDs came back unchanged: split every ID of 256 or more into its parts",
         ),
     ],
     where="section 1.4",
@@ -317,7 +317,7 @@ _COUNTS = Exercise(
         Mistake(
             "words",
             [len(text.split()) for text in _TEXTS],
-            "you counted what stands between blanks: signs and line ends are tokens too",
+            "you counted what is between spaces: punctuation marks and newlines are tokens too",
         ),
         Mistake(
             "characters",
@@ -327,38 +327,38 @@ _COUNTS = Exercise(
         Mistake(
             "letters only",
             [2, 2, 2, 2, 2, 2],
-            "you counted runs of letters and digits: a sign, a run of blanks and a line end are pieces as well",
+            "you counted runs of letters and digits: punctuation, runs of spaces and newlines are pieces too",
         ),
         Mistake(
-            "line ends together",
+            "newlines together",
             [3, 3, 3, 2, 3, 3],
-            "all right but the last: before a word, a run of blanks or line ends leaves its last one over",
+            "all right except the last: before a word, a run of spaces or newlines leaves its last one separate",
         ),
         Mistake(
-            "signs one by one",
+            "punctuation one by one",
             [3, 3, 3, 2, 4, 4],
-            "all right but hello--world: a run of signs is one pre-token",
+            "all right except hello--world: a run of punctuation is one pre-token",
         ),
         Mistake(
-            "ending in pieces",
+            "ending split up",
             [3, 3, 3, 3, 3, 4],
-            "all right but I'm: 'm is one of the English endings that the pattern knows",
+            "all right except I'm: 'm is one of the English contractions that the pattern knows",
         ),
         Mistake(
-            "both blanks with the word",
+            "both spaces with the word",
             [3, 2, 3, 2, 3, 4],
-            "all right but the two blanks: only one goes with the word, the other stays alone",
+            "all right except the two spaces: only one goes with the word, the other is a piece of its own",
         ),
         Mistake(
-            "both blanks alone",
+            "both spaces separate",
             [3, 4, 3, 2, 3, 4],
-            "all right but the two blanks: the last one goes with the word after it",
+            "all right except the two spaces: the last one goes with the word after it",
         ),
     ],
     where="section 1.5",
 )
 
-# 1.5  Documents from strangers in one row.
+# 1.5  Untrusted documents in one row.
 
 
 def _ids(text: str, allow_special: bool = False) -> list[int]:
@@ -382,12 +382,12 @@ _DOCUMENTS = Exercise(
         Mistake(
             "text trusted",
             lambda documents: _ids(END_OF_TEXT.join(documents), allow_special=True),
-            "a document that merely *mentions* <|endoftext|> was cut in two: a text must not be able to do that",
+            "a document that only *mentions* <|endoftext|> was cut in two: a text must not be able to do that",
         ),
         Mistake(
             "separator as text",
             lambda documents: _ids(END_OF_TEXT.join(documents)),
-            "the end of a document came out as seven plain tokens, because it was joined in as text",
+            "the end of a document became seven ordinary tokens, because the separator was joined in as text",
         ),
         Mistake(
             "empty document swallowed",
@@ -395,39 +395,39 @@ _DOCUMENTS = Exercise(
             "an empty document has lost its 50256: it is a document like any other",
         ),
         Mistake(
-            "start judged by what is there",
+            "start decided by content",
             lambda documents: _join(documents[next((i for i, d in enumerate(documents) if d), 0) :]),
-            "empty documents at the start have lost their 50256: ask which document it is, not what is there yet",
+            "empty documents at the start have lost their 50256: go by the index, not by what is in the list so far",
         ),
         Mistake(
             "refused",
             lambda documents: [token_id for document in documents for token_id in get_tokenizer().encode(document)],
-            "a document that contains <|endoftext|> stops your function: take it as plain text",
+            "a document that contains <|endoftext|> makes your function raise an error: treat it as ordinary text",
         ),
         Mistake(
             "a list of lists",
             lambda documents: [_ids(document) for document in documents],
-            "that is one list for each document: asked is one list of IDs",
+            "that is one list per document: the exercise asks for one list of IDs",
         ),
         Mistake(
             "no separator",
             lambda documents: [token_id for document in documents for token_id in _ids(document)],
-            "nothing stands between the documents: the model would read them as one",
+            "nothing separates the documents: the model would read them as one",
         ),
         Mistake(
             "joined as one text",
             lambda documents: _ids("".join(documents)),
-            "the documents were joined before encoding: nothing stands between them, and tokens may cross the border",
+            "the documents were joined before encoding: nothing separates them, and tokens may cross the boundary",
         ),
         Mistake(
             "after the last too",
             lambda documents: _join(documents, after_last=True),
-            "50256 stands after the last document too: here it goes only between two",
+            "50256 also follows the last document: here it goes only between two documents",
         ),
         Mistake(
             "before each",
             lambda documents: [END_OF_TEXT_ID, *_join(documents)],
-            "50256 stands before the first document too: here it goes only between two",
+            "50256 also precedes the first document: here it goes only between two documents",
         ),
     ],
     where="section 1.8",
@@ -460,42 +460,42 @@ _PAD_LEFT = Exercise(
         Mistake(
             "padded right",
             pad_texts,
-            "the padding is on the right: the texts are to end in the last column",
+            "the padding is on the right: every text must end in the last column",
         ),
         Mistake(
-            "texts turned round",
+            "texts reversed",
             lambda texts, pad_id=END_OF_TEXT_ID: tuple(tensor.flip(1) for tensor in pad_texts(texts, pad_id)),
-            "the padding is on the left, but the texts run backwards: flip turns them round as well",
+            "the padding is on the left, but the texts run backwards: flip reverses them too",
         ),
         Mistake(
-            "mask of numbers",
+            "integer mask",
             lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], _pad_left(texts, pad_id)[1].long()),
-            "the mask is right, but made of 0 and 1: True and False (torch.bool) can pick entries",
+            "the mask is right, but made of 0 and 1: use True and False (torch.bool), which can select entries",
         ),
         Mistake(
             "mask not moved",
             lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], pad_texts(texts, pad_id)[1]),
-            "the IDs moved to the right, but the mask still says the tokens are on the left",
+            "the IDs moved to the right, but the mask still says that the tokens are on the left",
         ),
         Mistake(
             "mask inverted",
             lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], ~_pad_left(texts, pad_id)[1]),
-            "the mask is the wrong way round: True says that the entry is a token",
+            "the mask is inverted: True means that the entry is a token",
         ),
         Mistake(
             "mask from the IDs",
             lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], _pad_left(texts, pad_id)[0] != pad_id),
-            "the mask was made from the IDs: where a real token has the padding's ID, it is taken for padding",
+            "the mask was made from the IDs: a real token whose ID equals pad_id is taken for padding",
         ),
         Mistake(
             "pad_id ignored",
             lambda texts, pad_id=END_OF_TEXT_ID: _pad_left(texts),
-            "the rows are always filled with 50256: pad_id says what to fill with",
+            "the rows are always filled with 50256: fill them with pad_id",
         ),
         Mistake(
             "cut",
             _cut,
-            "the long rows were cut to the shortest: padding is to keep every token",
+            "the long rows were cut to the length of the shortest: padding must keep every token",
         ),
         Mistake(
             "mask forgotten",

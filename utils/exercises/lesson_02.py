@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 from utils.batches import TokenWindows
 from utils.exercises import Exercise, Mistake
 
-# 2.A  The places at which windows start.
+# 2.A  The positions at which windows start.
 
 
 def _starts(num_tokens: int, context_length: int, stride: int) -> list[int]:
@@ -23,27 +23,27 @@ _STARTS = Exercise(
         Mistake(
             "last window lost",
             lambda num_tokens, context_length, stride: list(range(0, num_tokens - context_length - 1, stride)),
-            "5 tokens make one window of context length 4, and your function finds none",
+            "5 tokens make one window of context length 4, but your function finds none",
         ),
         Mistake(
             "no room for the target",
             lambda num_tokens, context_length, stride: list(range(0, num_tokens - context_length + 1, stride)),
-            "there is one start too many: its input fits, but the last target would lie behind the end",
+            "there is one start too many: its input fits, but its last target would be past the end",
         ),
         Mistake(
             "up to the end",
             lambda num_tokens, context_length, stride: list(range(0, num_tokens, stride)),
-            "you start windows up to the end of the text, where they no longer fit",
+            "you start windows all the way to the end of the text, where they no longer fit",
         ),
         Mistake(
             "stride ignored",
             lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, 1),
-            "the starts lie 1 apart whatever the stride is",
+            "the starts are 1 apart whatever the stride is",
         ),
         Mistake(
             "context length for stride",
             lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, context_length),
-            "the starts lie context_length apart whatever the stride is",
+            "the starts are context_length apart whatever the stride is",
         ),
         Mistake(
             "overlap for stride",
@@ -57,13 +57,13 @@ _STARTS = Exercise(
             lambda num_tokens, context_length, stride: _starts(num_tokens, context_length, stride)[
                 : max(0, num_tokens - context_length) // stride
             ],
-            "a last window is missing where N − L is no multiple of the stride: the count is rounded up",
+            "the last window is missing where N − L is not a multiple of the stride: round the count up",
         ),
     ],
     where="section 2.3",
 )
 
-# 2.B  Inputs and targets out of whole windows.
+# 2.B  Inputs and targets from whole windows.
 
 _WINDOWS = (7 * torch.arange(24) % 25 + 12).reshape(4, 6)
 
@@ -72,9 +72,9 @@ _SPLIT = Exercise(
     cases=[(_WINDOWS,), (_WINDOWS[:1, :2],)],
     mistakes=[
         Mistake(
-            "rolled round",
+            "inputs rolled",
             lambda windows: (windows[:, :-1], windows[:, :-1].roll(-1, dims=1)),
-            "the last target of each row is not the token that follows in the text, but the row's first input",
+            "the last target of each row is not the next token of the text, but the row's first input",
         ),
         Mistake(
             "whole windows rolled",
@@ -84,18 +84,18 @@ _SPLIT = Exercise(
         Mistake(
             "shifted the wrong way",
             lambda windows: (windows[:, 1:], windows[:, :-1]),
-            "inputs and targets have changed places: the model would guess what it has just read",
+            "inputs and targets are swapped: the model would predict what it has just read",
         ),
         Mistake(
             "targets are the inputs",
             lambda windows: (windows[:, :-1], windows[:, :-1]),
-            "the targets are the inputs: the model could copy, and would learn nothing",
+            "the targets are the inputs: the model could copy them and would learn nothing",
         ),
     ],
     where="section 2.4",
 )
 
-# 2.C  A loader that shuffles with a generator of its own. The outcome is a list of complaints.
+# 2.C  A loader that shuffles with its own generator. The outcome is a list of complaints.
 
 
 def _complaints(loader_for: Callable[[Dataset, int], DataLoader]) -> list[str]:
@@ -106,14 +106,14 @@ def _complaints(loader_for: Callable[[Dataset, int], DataLoader]) -> list[str]:
     first, second = (_order(loader) for _ in range(2))
     sizes = {len(input_ids) for input_ids, _ in loader}
     found = {
-        "making the loader changes everybody's random state": not torch.equal(made, state),
-        "going through the loader changes everybody's random state": not torch.equal(torch.get_rng_state(), made),
+        "making the loader changes the global random state": not torch.equal(made, state),
+        "iterating over the loader changes the global random state": not torch.equal(torch.get_rng_state(), made),
         "the windows come in text order": first == sorted(first),
-        "each epoch has the same order": first == second,
-        "the same seed gives another order": first != _order(loader_for(dataset, 5)),
-        "another seed gives the same order": first == _order(loader_for(dataset, 6)),
-        "windows are missing or come twice": sorted(first) != list(range(40)),
-        "the batches are not of 2": sizes != {2},
+        "every epoch has the same order": first == second,
+        "the same seed does not repeat the order": first != _order(loader_for(dataset, 5)),
+        "a different seed gives the same order": first == _order(loader_for(dataset, 6)),
+        "windows are missing or appear twice": sorted(first) != list(range(40)),
+        "the batch size is not 2": sizes != {2},
     }
     return [complaint for complaint, is_true in found.items() if is_true]
 
@@ -143,32 +143,32 @@ _LOADER = Exercise(
         Mistake(
             "global seed",
             _seed_the_world,
-            "whatever is drawn after the loader was made is the same in every run, for everybody",
+            "everything drawn after the loader was made is the same in every run, also in other people's code",
         ),
         Mistake(
             "global seed left in",
             _seed_both,
-            "the loader has a generator of its own now, but making it still sets the random state for everybody",
+            "the loader now has its own generator, but making it still seeds the global random state",
         ),
         Mistake(
             "no seed",
             lambda dataset, seed: DataLoader(dataset, batch_size=2, shuffle=True),
-            "the loader draws from everybody's random state, and the seed has no effect",
+            "the loader draws from the global random state, and the seed has no effect",
         ),
         Mistake(
             "seed ignored",
             lambda dataset, seed: _loader(dataset, 0),
-            "the loader has its own generator, but its seed is always the same",
+            "the loader has its own generator, but always with the same seed",
         ),
         Mistake(
-            "neither shuffled nor its own",
+            "neither shuffled nor its own generator",
             lambda dataset, seed: DataLoader(dataset, batch_size=2),
-            "the windows come in text order, and even so the loop changes everybody's random state",
+            "the windows come in text order, and the loop still changes the global random state",
         ),
         Mistake(
             "not shuffled",
             lambda dataset, seed: DataLoader(dataset, batch_size=2, generator=torch.Generator().manual_seed(seed)),
-            "the windows come in text order: shuffle is missing",
+            "the windows come in text order: shuffle=True is missing",
         ),
     ],
     where="section 2.6",
@@ -185,22 +185,22 @@ _TARGET = Exercise(
         Mistake(
             "the input again",
             lambda ids, start, context_length: ids[start : start + context_length],
-            "that is the input itself: the target lies one place further on",
+            "that is the input itself: the target starts one position later",
         ),
         Mistake(
             "one too short",
             lambda ids, start, context_length: ids[start + 1 : start + context_length],
-            "the target is one token short: a slice leaves its end out, so the end moves on by one as well",
+            "the target is one token short: a slice excludes its end, so the end moves by one as well",
         ),
         Mistake(
             "backwards",
             lambda ids, start, context_length: ids[max(0, start - 1) : max(0, start - 1) + context_length],
-            "that is one place back: the model would guess what it has already read",
+            "that is one position too early: the model would predict what it has already read",
         ),
         Mistake(
             "one too long",
             lambda ids, start, context_length: ids[start + 1 : start + context_length + 2],
-            "the target is one token too long: as many as the input has",
+            "the target is one token too long: it has as many tokens as the input",
         ),
         Mistake(
             "whole window",
@@ -210,12 +210,12 @@ _TARGET = Exercise(
         Mistake(
             "only the last",
             lambda ids, start, context_length: ids[start + context_length],
-            "that is the last target only: in training every place has one",
+            "that is only the last target: in training every position has one",
         ),
         Mistake(
             "the next window",
             lambda ids, start, context_length: ids[start + context_length : start + 2 * context_length],
-            "that is the run after the input: the target moves on by one place, not by a whole window",
+            "that is the run after the input: the target moves by one position, not by a whole window",
         ),
     ],
     where="section 2.1",
@@ -234,12 +234,12 @@ _INPUT_COUNTS = Exercise(
         Mistake(
             "targets counted",
             [0, 1, 1, 1, 2, 1, 1, 1, 0, 0],
-            "you counted the targets: asked is how many times a token is an input",
+            "you counted the targets: the exercise asks how many times each token is an input",
         ),
         Mistake(
             "inputs and targets together",
             [1, 1, 1, 2, 2, 1, 1, 1, 0, 0],
-            "you counted in how many windows a token is, be it as input or target: asked are inputs only",
+            "you counted how many windows contain a token, as input or target: count inputs only",
         ),
         Mistake(
             "stride 4",
@@ -249,18 +249,18 @@ _INPUT_COUNTS = Exercise(
         Mistake(
             "each once",
             [1] * 10,
-            "you let every token be an input once: windows overlap here, and the text has a tail",
+            "you made every token an input once: here the windows overlap, and the text has a tail",
         ),
         Mistake(
             "only the first window",
             [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
-            "that is one window only: another starts at 3",
+            "that is only one window: another starts at 3",
         ),
     ],
     where="section 2.5",
 )
 
-# 2.3  Places that are an input of no window.
+# 2.3  Positions that are not an input of any window.
 
 
 def _windows(ids: Sequence, context_length: int, stride: int) -> list[tuple[list, list]]:
@@ -292,7 +292,7 @@ _NEVER = Exercise(
         Mistake(
             "targets for inputs",
             lambda n, length, stride: _not_in(n, _guessed(n, length, stride)),
-            "you list what is never a target: asked is what is never an input",
+            "you list what is never a target: the exercise asks for what is never an input",
         ),
         Mistake(
             "tail forgotten",
@@ -302,7 +302,7 @@ _NEVER = Exercise(
         Mistake(
             "a window without target",
             lambda n, length, stride: _not_in(n, _read(n + 1, length, stride)),
-            "you let a window in whose last target lies behind the end of the text",
+            "you include a window whose last target is past the end of the text",
         ),
         Mistake(
             "only the tail",
@@ -312,18 +312,18 @@ _NEVER = Exercise(
         Mistake(
             "tensors in a set",
             lambda n, length, stride: list(range(n)),
-            "you list every place, as if none were read: tensors in a set are never equal to numbers, use .tolist()",
+            "you list every position, as if none were read: tensors in a set never equal integers, so use .tolist()",
         ),
         Mistake(
             "read for unread",
             lambda n, length, stride: sorted(_read(n, length, stride)),
-            "you list the tokens that are an input: asked are the others",
+            "you list the tokens that are an input: the exercise asks for the others",
         ),
     ],
     where="section 2.5",
 )
 
-# 2.4  Training and held-out windows that share no token.
+# 2.4  Training and held-out windows that share no tokens.
 
 
 def _split_and_cut(ids: Sequence, num_train: int, context_length: int, stride: int, back: int = 0) -> tuple:
@@ -340,7 +340,7 @@ def _cut_and_split(ids: Sequence, num_train: int, context_length: int, stride: i
 
 
 def _cut_and_filter(ids: Sequence, num_train: int, context_length: int, stride: int, reach: int = 0) -> tuple:
-    """Cut all, then keep for training what ends before num_train + reach, and hold out what starts from it on."""
+    """Cut all, then keep for training what ends before num_train + reach, and hold out what starts at it or later."""
     starts = _starts(len(ids), context_length, stride)
     windows = list(zip(starts, _windows(ids, context_length, stride)))
     train = [window for start, window in windows if start + context_length < num_train + reach]
@@ -358,22 +358,22 @@ _HELD_OUT = Exercise(
         Mistake(
             "cut before split",
             _cut_and_split,
-            "you cut first and split the windows: those at the border hold training and held-out tokens together",
+            "you cut first and then split the windows: those at the boundary contain training and held-out tokens",
         ),
         Mistake(
             "a held-out target",
             _inputs_apart,
-            "the last training window has a held-out token as target: the model is taught it",
+            "the last training window has a held-out token as its target, so the model trains on it",
         ),
         Mistake(
             "a held-out target, filtered",
             lambda *arguments: _cut_and_filter(*arguments, reach=1),
-            "you looked at inputs only: where inputs end just before num_train, the last target is a held-out token",
+            "you considered only inputs: where they end just before num_train, the last target is a held-out token",
         ),
         Mistake(
             "cut before split, filtered",
             _cut_and_filter,
-            "nothing leaks, but the held-out windows start where those of the whole text did: cut the rest anew",
+            "nothing leaks, but the held-out windows start where those of the whole text did: cut the rest separately",
         ),
         Mistake(
             "num_train windows",
@@ -381,7 +381,7 @@ _HELD_OUT = Exercise(
                 _windows(ids, context_length, stride)[:num_train],
                 _windows(ids, context_length, stride)[num_train:],
             ),
-            "num_train counts tokens, and you took as many windows",
+            "num_train counts tokens, but you took that many windows",
         ),
         Mistake(
             "held-out part as long as the training part",
@@ -389,7 +389,7 @@ _HELD_OUT = Exercise(
                 _windows(ids[:num_train], context_length, stride),
                 _windows(ids[-num_train:], context_length, stride),
             ),
-            "ids[-num_train:] is the last num_train tokens: held out is what comes after the first num_train",
+            "ids[-num_train:] is the last num_train tokens: hold out everything after the first num_train",
         ),
         Mistake(
             "held out one too late",
@@ -399,14 +399,14 @@ _HELD_OUT = Exercise(
         Mistake(
             "held out one too early",
             lambda *arguments: _split_and_cut(*arguments, back=1),
-            "the held-out part starts one token early: that token was trained on",
+            "the held-out part starts one token early: that token is in the training part",
         ),
         Mistake(
             "held-out overlaps",
             lambda ids, num_train, context_length, stride: _split_and_cut(
                 ids, num_train, context_length, stride, back=context_length
             ),
-            "the held-out part starts context_length tokens early: those tokens were trained on",
+            "the held-out part starts context_length tokens early: those tokens are in the training part",
         ),
         Mistake(
             "all for training",
@@ -414,12 +414,12 @@ _HELD_OUT = Exercise(
                 _windows(ids, context_length, stride),
                 _windows(ids[num_train:], context_length, stride),
             ),
-            "the training windows come from the whole text, held-out part and all",
+            "the training windows come from the whole text, including the held-out part",
         ),
         Mistake(
-            "changed places",
+            "lists swapped",
             lambda *arguments: _split_and_cut(*arguments)[::-1],
-            "the two lists have changed places: training comes first",
+            "the two lists are swapped: training comes first",
         ),
     ],
     where="sections 2.2 and 2.3",
@@ -447,29 +447,29 @@ _MASKED = Exercise(
     cases=[(_BATCH, _IS_TOKEN), (_BATCH.clamp(min=5), _IS_TOKEN), (_BATCH.where(_BATCH != 9, 50256), _IS_TOKEN)],
     mistakes=[
         Mistake(
-            "padding judged",
+            "padding counted",
             lambda batch, is_token: batch[:, 1:],
-            "the targets are right, but padding is still among them: the model would learn to write padding",
+            "the targets are right, but padding is still among them: the model would learn to generate padding",
         ),
         Mistake(
             "mask not moved",
             lambda batch, is_token: batch[:, 1:].masked_fill(~is_token[:, :-1], -100),
-            "the mask was taken from the inputs' places: it has to move on by one place with the targets",
+            "the mask belongs to the inputs: move it by one position, like the targets",
         ),
         Mistake(
-            "mask turned round",
+            "mask inverted",
             lambda batch, is_token: batch[:, 1:].masked_fill(is_token[:, 1:], -100),
-            "the mask is the wrong way round: is_token is True where the guess is to be judged",
+            "the mask is inverted: is_token is True where the prediction counts",
         ),
         Mistake(
             "not shifted",
             lambda batch, is_token: batch[:, :-1].masked_fill(~is_token[:, :-1], -100),
-            "these are the inputs: targets lie one place further on",
+            "these are the inputs: the targets start one position later",
         ),
         Mistake(
-            "last place kept",
+            "last position kept",
             lambda batch, is_token: batch.masked_fill(~is_token, -100),
-            "nothing moved: the targets start at the second token, and there is one less than there are tokens",
+            "nothing was shifted: the targets start at the second token, so each row has one fewer target than tokens",
         ),
         Mistake(
             "the batch changed",
@@ -479,12 +479,12 @@ _MASKED = Exercise(
         Mistake(
             "looked for 50256",
             lambda batch, is_token: batch[:, 1:].masked_fill(batch[:, 1:] == 50256, -100),
-            "you looked for 50256: other IDs serve as padding too, and only the mask knows",
+            "you looked for 50256: other IDs are used for padding too, and only the mask knows",
         ),
         Mistake(
             "mask from the IDs",
             lambda batch, is_token: batch[:, 1:].masked_fill(batch[:, 1:] == batch[1, -1], -100),
-            "you took every token with the padding's ID for padding: only the mask knows which is which",
+            "you treated every token with the padding's ID as padding: only the mask knows which is which",
         ),
     ],
     where="section 2.8",
@@ -512,32 +512,32 @@ _LAST = Exercise(
         Mistake(
             "looked for 50256",
             lambda batch, is_token: torch.stack([row[row != 50256][-1] for row in batch]),
-            "you looked for 50256: other IDs serve as padding too, and only the mask knows",
+            "you looked for 50256: other IDs are used for padding too, and only the mask knows",
         ),
         Mistake(
             "first column",
             lambda batch, is_token: batch[:, 0],
-            "you took the first token, which has seen nothing of its text",
+            "you took the first token, which has no other token of its text before it",
         ),
         Mistake(
-            "places, not IDs",
+            "positions, not IDs",
             lambda batch, is_token: is_token.sum(dim=1) - 1,
-            "those are the places of the last tokens: asked are the IDs that stand there",
+            "those are the positions of the last tokens: the exercise asks for their IDs",
         ),
         Mistake(
             "the one before",
             lambda batch, is_token: _last_tokens(batch, is_token, shift=-2),
-            "you are one place too early: with n tokens the last is at place n − 1",
+            "you are one position too early: with n tokens the last is at position n − 1",
         ),
         Mistake(
-            "number of tokens as place",
+            "number of tokens as position",
             lambda batch, is_token: _last_tokens(batch, is_token, shift=0),
-            "with n tokens the last is at place n − 1: place n is padding, or outside the batch",
+            "with n tokens the last is at position n − 1: position n is padding, or outside the batch",
         ),
         Mistake(
             "whole columns",
             lambda batch, is_token: batch[:, is_token.sum(dim=1) - 1],
-            "batch[:, places] takes all these columns of every row: pair each row with its own place",
+            "batch[:, positions] takes all these columns from every row: pair each row with its own position",
         ),
     ],
     where="section 2.8",

@@ -24,12 +24,12 @@ _ADD = Exercise(
         Mistake(
             "along the batch",
             lambda vectors, table: vectors + table[: vectors.shape[0], None],
-            "every token of a text gets the same position, and each text another: the positions run along the batch",
+            "all tokens of a text get the same position, and every text a different one: positions run along the batch",
         ),
         Mistake(
             "one position for all",
             lambda vectors, table: vectors + table[0],
-            "every token gets position 0: place t needs row t",
+            "every token gets position 0: position t needs row t",
         ),
         Mistake(
             "counted from 1",
@@ -44,7 +44,7 @@ _ADD = Exercise(
         Mistake(
             "side by side",
             lambda vectors, table: torch.cat([vectors, table[: vectors.shape[1]].expand_as(vectors)], dim=-1),
-            "the vectors stand side by side, twice as long: positions are added here",
+            "the vectors are side by side, with twice as many entries: here positions are added",
         ),
     ],
     where="section 3.6",
@@ -83,32 +83,32 @@ _LOOK_UP = Exercise(
         Mistake(
             "clamped",
             lambda ids, table: table[ids.clamp(min=0, max=len(table) - 1)],
-            "ID 99 comes out as the table's last row, without a word: the error is hidden, not mended",
+            "ID 99 silently returns the table's last row: the error is hidden, not fixed",
         ),
         Mistake(
             "torch's own error",
             lambda ids, table: table[ids],
-            "a large ID stops with torch's IndexError, and −1 gives the last row: check both ends and raise ValueError",
+            "a large ID raises torch's IndexError, and −1 returns the last row: check both ends and raise ValueError",
         ),
         Mistake(
-            "wrapped round",
+            "wrapped around",
             lambda ids, table: table[ids % len(table)],
-            "IDs run round: 99 fetches some other token's row",
+            "IDs wrap around: 99 returns some other token's row",
         ),
         Mistake(
             "left out",
             lambda ids, table: table[ids[(ids >= 0) & (ids < len(table))]],
-            "bad IDs are left out, so there are fewer rows than tokens and nobody knows",
+            "invalid IDs are left out, so there are silently fewer rows than tokens",
         ),
         Mistake(
             "one too far",
             _one_too_far,
-            "ID 6 of a table with 6 rows slips through to torch: rows are 0 to 5, so it has to be >=",
+            "with a table of 6 rows, ID 6 slips through to torch: rows are 0 to 5, so use >=",
         ),
         Mistake(
             "upper end only",
             _upper_only,
-            "ID −1 still gives the last row: Python counts it from the end, so check below 0 as well",
+            "ID −1 still returns the last row: Python counts it from the end, so check for IDs below 0 as well",
         ),
     ],
     where="section 3.6",
@@ -123,17 +123,17 @@ _COSINE = Exercise(
         Mistake(
             "dot product",
             lambda a, b: a @ b,
-            "that is the dot product: long vectors make it large, so divide both norms out",
+            "that is the dot product, which is large for long vectors: divide by both norms",
         ),
         Mistake(
             "not summed",
             lambda a, b: a * b / (a.norm() * b.norm()),
-            "the products are not added up: * works entry by entry, @ is the dot product",
+            "the products are not added up: * multiplies entry by entry, @ is the dot product",
         ),
         Mistake(
-            "sign lost",
+            "absolute value",
             lambda a, b: (a @ b).abs() / (a.norm() * b.norm()),
-            "vectors that point apart have a negative cosine, and yours is positive",
+            "vectors that point in opposite directions have a negative cosine, but yours is positive",
         ),
         Mistake(
             "norms added",
@@ -143,18 +143,18 @@ _COSINE = Exercise(
         Mistake(
             "one norm",
             lambda a, b: a @ b / a.norm(),
-            "only the first vector's norm is divided out: the second one's length still counts",
+            "you divided only by the first vector's norm: the length of the second still counts",
         ),
         Mistake(
-            "root forgotten",
+            "square root missing",
             lambda a, b: a @ b / ((a @ a) * (b @ b)),
-            "you divide by the squared norms: the norm is the root of a @ a",
+            "you divide by the squared norms: the norm is the square root of a @ a",
         ),
     ],
     where="section 3.1",
 )
 
-# 3.2  Look up by a matrix product.
+# 3.2  Look up with a matrix product.
 
 
 def _one_hot(ids: Tensor, table: Tensor) -> Tensor:
@@ -166,19 +166,19 @@ _MATMUL = Exercise(
     cases=[(torch.tensor([2, 5, 2]), _TABLE), (torch.tensor([0, 1]), _TABLE), (torch.tensor([4]), _TABLE)],
     mistakes=[
         Mistake(
-            "whole numbers",
+            "integers",
             lambda ids, table: F.one_hot(ids, num_classes=len(table)) @ table,
-            "one_hot gives whole numbers and the table has decimals: turn one into the other's kind first",
+            "one_hot returns integers and the table is floating-point: convert one to the other's dtype first",
         ),
         Mistake(
-            "classes guessed",
+            "number of classes inferred",
             lambda ids, table: F.one_hot(ids).to(table.dtype) @ table,
-            "without num_classes, one_hot is only as wide as the largest ID at hand: it must be vocab_size wide",
+            "without num_classes, one_hot is only as wide as the largest ID here: it must be vocab_size wide",
         ),
         Mistake(
             "rows added up",
             lambda ids, table: _one_hot(ids, table).sum(dim=0) @ table,
-            "the one-hot rows are added up before the product: one vector is left, where each token needs its own",
+            "the one-hot rows are added up before the product: that leaves one vector, but each token needs its own",
         ),
         Mistake(
             "IDs as quantities",
@@ -198,12 +198,12 @@ _PARAMETERS = Exercise(
         Mistake(
             "positions forgotten",
             lambda vocab_size, context_length, emb_dim: vocab_size * emb_dim,
-            "that is the table of tokens alone: positions have one too",
+            "that is the token table alone: positions have a table too",
         ),
         Mistake(
             "one table of pairs",
             lambda vocab_size, context_length, emb_dim: vocab_size * context_length * emb_dim,
-            "that would be a row for each token at each position: the two tables are separate, and added",
+            "that would be one row per token and position: the two tables are separate, and their rows are added",
         ),
         Mistake(
             "numbers for positions",
@@ -213,13 +213,13 @@ _PARAMETERS = Exercise(
         Mistake(
             "biases added",
             lambda vocab_size, context_length, emb_dim: (vocab_size + context_length) * emb_dim + 2 * emb_dim,
-            "you added a bias for each table: a table of embeddings has none",
+            "you added a bias for each table: an embedding table has no bias",
         ),
     ],
     where="section 3.2",
 )
 
-# 3.4  What a swap of two tokens leaves as it was.
+# 3.4  What stays the same when two tokens are swapped.
 
 _SWAP = Exercise(
     reference=[True, False, True, True],
@@ -227,22 +227,22 @@ _SWAP = Exercise(
         Mistake(
             "the sum tells the order",
             [True, False, True, False],
-            "all right but (d): the sum of tokens plus the sum of positions does not know who stood where",
+            "all right except (d): the sum of all tokens plus the sum of all positions does not depend on the order",
         ),
         Mistake(
             "all rows change",
             [True, False, False, True],
-            "all right but (c): a row is its own token plus its own position, and neither changed there",
+            "all right except (c): a row is its own token plus its own position, and neither changed there",
         ),
         Mistake(
             "order never shows",
             [True, True, True, True],
-            "all right but (b): another token stands at that place now, so the row is another",
+            "all right except (b): another token is at that position now, so the row is different",
         ),
         Mistake(
             "everything changes",
             [False, False, False, False],
-            "you say that all change: the sum (a) is over the same tokens, and other places keep their rows",
+            "you say that everything changes: the sum (a) is over the same tokens, and other positions keep their rows",
         ),
     ],
     where="section 3.5",
@@ -272,17 +272,17 @@ _NEAREST = Exercise(
         Mistake(
             "itself included",
             lambda index, table, k: _top(_cosines(index, table), index, k, itself=True),
-            "the word itself is in the list: of course it is the nearest, so leave it out",
+            "the word itself is in the list: it is always the nearest, so leave it out",
         ),
         Mistake(
             "dot product",
             lambda index, table, k: _top(table @ table[index], index, k),
-            "you went by the dot product: long vectors win, whatever their direction",
+            "you used the dot product: long vectors win, whatever their direction",
         ),
         Mistake(
             "distance",
             lambda index, table, k: _top(-(table - table[index]).norm(dim=1), index, k),
-            "you went by the distance between the points: asked is the direction, that is, the cosine",
+            "you used the distance between the points: the exercise asks for direction, that is, the cosine",
         ),
         Mistake(
             "farthest",
@@ -298,25 +298,25 @@ _NEAREST = Exercise(
     where="sections 3.1 and 3.4",
 )
 
-# 3.6  Which words become alike.
+# 3.6  Which words become similar.
 
 _ALIKE = Exercise(
     reference=["bread", "rolls"],
     mistakes=[
         Mistake(
-            "stand together",
+            "in the same sentence",
             ["bake", "fresh"],
-            "those stand together, which is something else: alike become words that have to guess the same others",
+            "those appear together, which is different: words become similar when they predict the same words",
         ),
         Mistake(
             "two of three",
             ["books", "maps"],
-            "those share two of the words they have to guess; another pair shares all three",
+            "those share two of the words that they predict; another pair shares all three",
         ),
         Mistake(
-            "never in one place",
+            "both at the start",
             ["they", "we"],
-            "those start their sentences, but have no other word in common: places play no part here",
+            "those start their sentences, but share no other words: position does not matter here",
         ),
         Mistake(
             "order",

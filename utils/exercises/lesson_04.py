@@ -28,17 +28,17 @@ _ROWS = Exercise(
         Mistake(
             "columns sum to 1",
             lambda scores: torch.softmax(scores, dim=0),
-            "the sums that are 1 are those of the columns; a query's weights, in a row, add up to something else",
+            "the columns sum to 1: a query's weights are a row, and its sum is something else",
         ),
         Mistake(
             "all sum to 1",
             lambda scores: torch.softmax(scores.flatten(), dim=0).reshape(scores.shape),
-            "all entries together add up to 1: each query needs a 1 of its own",
+            "all entries together sum to 1: each query's row must sum to 1 by itself",
         ),
         Mistake(
             "divided by the sum",
             lambda scores: scores / scores.sum(dim=-1, keepdim=True),
-            "the scores are only divided by their sum: negative scores give negative shares",
+            "the scores are only divided by their sum: negative scores give negative weights",
         ),
     ],
     where="section 4.5",
@@ -72,12 +72,12 @@ _LOOP = Exercise(
         Mistake(
             "input overwritten",
             _overwritten_in_place,
-            "the inputs are no longer what they were given as: what a later token sees has changed on the way",
+            "the inputs have changed: what a later token attends to was overwritten on the way",
         ),
         Mistake(
             "copy overwritten",
             _overwritten,
-            "the caller's inputs are safe now, but token 1 still sees token 0 as it has become: write elsewhere",
+            "the caller's inputs are safe now, but token 1 still attends to the changed token 0: write to a new tensor",
         ),
         Mistake(
             "weights, not contexts",
@@ -87,7 +87,7 @@ _LOOP = Exercise(
         Mistake(
             "one for all",
             lambda inputs: simple_attention(inputs)[0][:1].expand_as(inputs),
-            "all tokens get the context of token 0: each has to be the query once",
+            "all tokens get the context vector of token 0: each token has to be the query once",
         ),
     ],
     where="section 4.5",
@@ -121,12 +121,12 @@ _STABLE = Exercise(
         Mistake(
             "overflow",
             _naive,
-            "small scores are right, but of 1000 and 0 the first comes out as nan",
+            "small scores are right, but for 1000 and 0 the first weight comes out as nan",
         ),
         Mistake(
             "one maximum for all",
             lambda scores: _shifted(scores, scores.max()),
-            "one maximum for all rows: a row whose scores are far below it becomes 0/0, so each needs its own",
+            "one maximum for all rows: a row with scores far below it becomes 0/0, so each row needs its own",
         ),
         Mistake(
             "minimum subtracted",
@@ -141,17 +141,17 @@ _STABLE = Exercise(
         Mistake(
             "scores clamped",
             lambda scores: _naive(scores.clamp(min=-50, max=50)),
-            "scores above 50 are made equal, so different scores get equal weights: subtract instead of cutting",
+            "scores above 50 become equal, so different scores get equal weights: subtract instead of clamping",
         ),
         Mistake(
             "nan hidden",
             lambda scores: _naive(scores).nan_to_num(),
-            "nan was turned into 0, so rows no longer add up to 1: the overflow is hidden, not prevented",
+            "nan was replaced with 0, so rows no longer sum to 1: the overflow is hidden, not prevented",
         ),
         Mistake(
             "columns",
             lambda scores: torch.softmax(scores, dim=0),
-            "the columns add up to 1: the shares are to be taken along the last axis",
+            "the columns sum to 1: apply softmax along the last axis",
         ),
     ],
     where="section 4.3",
@@ -166,27 +166,27 @@ _SCORES_FOR = Exercise(
         Mistake(
             "not summed",
             lambda inputs, index: inputs * inputs[index],
-            "the products are not added up: a score is one number for each token",
+            "the products are not added up: a score is one number per token",
         ),
         Mistake(
             "all queries",
             lambda inputs, index: inputs @ inputs.T,
-            "those are the scores of all queries: only the row of one is asked for",
+            "those are the scores of all queries: the exercise asks for one row",
         ),
         Mistake(
             "softmax already",
             lambda inputs, index: torch.softmax(inputs @ inputs[index], dim=-1),
-            "those are weights already: scores come before softmax",
+            "those are already weights: scores come before softmax",
         ),
         Mistake(
             "only itself",
             lambda inputs, index: inputs[index] @ inputs[index],
-            "that is the query's score with itself alone: every token has one",
+            "that is only the query's score with itself: every token has a score",
         ),
         Mistake(
             "always token 0",
             lambda inputs, index: inputs @ inputs[0],
-            "the query is always token 0: it is inputs[index]",
+            "the query is always token 0: it should be inputs[index]",
         ),
     ],
     where="section 4.2",
@@ -201,35 +201,35 @@ _FROM_WEIGHTS = Exercise(
     cases=[(_INPUTS[:3], _WEIGHTS), (_LONG[:3], torch.eye(3)[[1, 1, 2]])],
     mistakes=[
         Mistake(
-            "weights turned",
+            "weights transposed",
             lambda inputs, weights: weights.T @ inputs,
             "you summed with the columns of the weights: a query's weights are its row",
         ),
         Mistake(
             "one sum for all",
             lambda inputs, weights: weights.sum(dim=0) @ inputs,
-            "one vector for all tokens came out: each query has a sum of its own",
+            "you get one vector for all tokens: each query has its own sum",
         ),
         Mistake(
             "not mixed",
             lambda inputs, weights: weights.diagonal()[:, None] * inputs,
-            "each token only got its own share of itself: the others are missing",
+            "each token only gets its own vector times its own weight: the others are missing",
         ),
         Mistake(
             "softmax again",
             lambda inputs, weights: torch.softmax(weights, dim=-1) @ inputs,
-            "softmax was taken a second time: the weights are shares already",
+            "softmax was applied a second time: these are already weights",
         ),
         Mistake(
             "inputs first",
             lambda inputs, weights: inputs @ weights,
-            "the product is the wrong way round: it mixes the entries of a vector instead of the tokens",
+            "the order of the product is wrong: it mixes the entries of a vector instead of the tokens",
         ),
     ],
     where="section 4.4",
 )
 
-# 4.3  Softmax in the head: scores 0, 0, ln 2.
+# 4.3  Softmax by hand: scores 0, 0, ln 2.
 
 _IN_THE_HEAD = Exercise(
     reference=[0.25, 0.25, 0.5],
@@ -237,12 +237,12 @@ _IN_THE_HEAD = Exercise(
         Mistake(
             "divided by the sum",
             [0.0, 0.0, 1.0],
-            "you divided the scores themselves by their sum: first comes e to the power of each",
+            "you divided the scores themselves by their sum: first compute e to the power of each",
         ),
         Mistake(
-            "equal shares",
+            "equal weights",
             [1 / 3, 1 / 3, 1 / 3],
-            "a larger score gets a larger share: e to the power ln 2 is 2, the others are 1",
+            "a larger score gets a larger weight: e to the power ln 2 is 2, the others are 1",
         ),
         Mistake(
             "not divided",
@@ -250,9 +250,9 @@ _IN_THE_HEAD = Exercise(
             "those are the powers: divide them by their sum",
         ),
         Mistake(
-            "order turned",
+            "order reversed",
             [0.5, 0.25, 0.25],
-            "right numbers, wrong places: the third score is the largest",
+            "the right numbers in the wrong order: the third score is the largest",
         ),
     ],
     where="section 4.3",
@@ -278,27 +278,27 @@ _DIRECTION = Exercise(
         Mistake(
             "values of length 1 too",
             lambda inputs: _by_direction(inputs, values=_unit(inputs)),
-            "the weights are right, but the context vectors are sums of shortened vectors: sum the original inputs",
+            "the weights are right, but the context vectors are sums of normalised vectors: sum the original inputs",
         ),
         Mistake(
             "dot product",
             simple_attention,
-            "the scores still grow with the lengths: make the vectors one unit long before they are compared",
+            "the scores still grow with the vectors' lengths: scale the vectors to length 1 before comparing them",
         ),
         Mistake(
             "columns of length 1",
             lambda inputs: _by_direction(inputs, unit=_unit(inputs, dim=-2)),
-            "you made the columns one unit long: a token's vector is a row, the last axis",
+            "you scaled the columns to length 1: a token's vector is a row, the last axis",
         ),
         Mistake(
             "query only",
             lambda inputs: _mixed(inputs, _unit(inputs), inputs),
-            "only the query was made one unit long: long keys still draw the weight",
+            "only the query was scaled to length 1: long keys still get more weight",
         ),
         Mistake(
             "columns sum to 1",
             lambda inputs: _by_direction(inputs, dim=-2),
-            "softmax ran along the columns: the weights of a query, its row, have to add up to 1",
+            "softmax ran along the columns: a query's weights, its row, must sum to 1",
         ),
         Mistake(
             "softmax forgotten",
@@ -308,7 +308,7 @@ _DIRECTION = Exercise(
         Mistake(
             "weights first",
             lambda inputs: _by_direction(inputs)[::-1],
-            "right, but the other way round: return (context_vectors, attn_weights)",
+            "right, but in the wrong order: return (context_vectors, attn_weights)",
         ),
     ],
     where="section 4.6",
@@ -332,27 +332,27 @@ _ALWAYS = Exercise(
         Mistake(
             "columns too",
             [True, True, True, True, False],
-            "all right but (b): the scores are symmetric, but each row is divided by its own sum",
+            "all right except (b): the scores are symmetric, but each row is divided by its own sum",
         ),
         Mistake(
             "scores not symmetric",
             [True, False, False, True, False],
-            "all right but (c): a dot product does not care which vector comes first",
+            "all right except (c): a dot product does not depend on which vector comes first",
         ),
         Mistake(
             "order matters",
             [True, False, True, False, False],
-            "all right but (d): nothing in this attention knows where a token stands",
+            "all right except (d): nothing in this attention knows a token's position",
         ),
         Mistake(
-            "likes itself best",
+            "attends to itself most",
             [True, False, True, True, True],
-            "all right but (e): a longer vector that points roughly the same way beats the token itself",
+            "all right except (e): a longer vector that points roughly the same way beats the token itself",
         ),
         Mistake(
             "rows and columns swapped",
             [False, True, True, True, False],
-            "(a) and (b) have changed places: the weights of one query are a row",
+            "(a) and (b) are swapped: the weights of one query are a row",
         ),
     ],
     where="sections 4.5 and 4.7",

@@ -18,21 +18,21 @@ def _softmax(scores: Tensor, dim: int = -1) -> Tensor:
     return torch.softmax(scores, dim=dim)
 
 
-# 5.A  The root of head_dim, not of the input's length.
+# 5.A  The square root of head_dim, not of the input's size.
 
 _ROOT = Exercise(
     reference=lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1] ** 0.5),
     cases=[(_X[:2], _W_QUERY_3, _W_KEY_3), (_X.flip(0), _W_QUERY_3, 2 * _W_KEY_3)],
     mistakes=[
         Mistake(
-            "root of the input's length",
+            "square root of the input's size",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / x.shape[-1] ** 0.5),
-            "the rows sum to 1, but the weights are more even than they should be",
+            "the rows sum to 1, but the weights are more uniform than they should be",
         ),
         Mistake(
-            "root of num_tokens",
+            "square root of num_tokens",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / len(x) ** 0.5),
-            "you divide by the root of the number of tokens: it is the size of the keys, head_dim, that counts",
+            "you divide by the square root of the number of tokens: what counts is the size of the keys, head_dim",
         ),
         Mistake(
             "not divided",
@@ -40,24 +40,24 @@ _ROOT = Exercise(
             "the scores are not divided at all",
         ),
         Mistake(
-            "keys ask queries",
+            "queries and keys swapped",
             lambda x, W_query, W_key: _softmax(x @ W_key @ (x @ W_query).T / W_key.shape[-1] ** 0.5),
-            "the keys ask and the queries answer: row i is for query i",
+            "queries and keys are swapped: row i is for query i",
         ),
         Mistake(
             "columns sum to 1",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1] ** 0.5, dim=0),
-            "softmax runs along the columns: the weights of a query, its row, have to add up to 1",
+            "softmax runs along the columns: a query's weights, its row, must sum to 1",
         ),
         Mistake(
-            "root forgotten",
+            "square root missing",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T / W_key.shape[-1]),
-            "you divide by head_dim itself: it is the root of it",
+            "you divide by head_dim itself: divide by its square root",
         ),
         Mistake(
             "after softmax",
             lambda x, W_query, W_key: _softmax(x @ W_query @ (x @ W_key).T) / W_key.shape[-1] ** 0.5,
-            "the weights are divided, and no longer add up to 1: divide the scores, before softmax",
+            "the weights are divided, and no longer sum to 1: divide the scores, before softmax",
         ),
     ],
     where="section 5.6",
@@ -75,29 +75,29 @@ _WHO = Exercise(
     cases=[(_QUERIES, _KEYS, _VALUES), (_QUERIES.flip(0), 3 * _KEYS, _VALUES)],
     mistakes=[
         Mistake(
-            "keys ask queries",
+            "queries and keys swapped",
             lambda queries, keys, values: _context(keys, queries, values),
-            "the context vector of token 0 is made with scores of which token 0 is the one that is looked at",
+            "the context vector of token 0 uses the scores in which token 0 is the key, not the query",
         ),
         Mistake(
             "softmax along columns",
             lambda queries, keys, values: _softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values,
-            "softmax runs along the columns: the weights of a query, its row, have to add up to 1",
+            "softmax runs along the columns: a query's weights, its row, must sum to 1",
         ),
         Mistake(
-            "weights turned",
+            "weights transposed",
             lambda queries, keys, values: _softmax(queries @ keys.T / keys.shape[-1] ** 0.5).T @ values,
-            "the weights are turned round before the sum: a query's weights are its row",
+            "the weights are transposed before the sum: a query's weights are its row",
         ),
         Mistake(
             "keys for values",
             lambda queries, keys, values: _context(queries, keys, keys),
-            "the keys are summed up: keys are for finding, values are what is given",
+            "you sum the keys: keys are for finding a token, values are what it passes on",
         ),
         Mistake(
             "not divided",
             lambda queries, keys, values: _softmax(queries @ keys.T) @ values,
-            "the scores are no longer divided by the root of head_dim",
+            "the scores are no longer divided by the square root of head_dim",
         ),
     ],
     where="section 5.3",
@@ -115,24 +115,24 @@ _SCALED = Exercise(
             "the scores are right, but not divided: they grow with the number of entries",
         ),
         Mistake(
-            "root forgotten",
+            "square root missing",
             lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-1],
-            "you divide by head_dim: it is the root of it that keeps the variance at 1",
+            "you divide by head_dim: dividing by its square root keeps the variance at 1",
         ),
         Mistake(
-            "root of num_tokens",
+            "square root of num_tokens",
             lambda queries, keys: queries @ keys.transpose(-2, -1) / keys.shape[-2] ** 0.5,
-            "you divide by the root of the number of keys: the last axis has their number of entries",
+            "you divide by the square root of the number of keys: use the size of a key, the last axis",
         ),
         Mistake(
-            "keys ask queries",
+            "queries and keys swapped",
             lambda queries, keys: keys @ queries.transpose(-2, -1) / keys.shape[-1] ** 0.5,
-            "rows and columns have changed places: row i is for query i",
+            "rows and columns are swapped: row i is for query i",
         ),
         Mistake(
             "softmax already",
             lambda queries, keys: _softmax(queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5),
-            "those are the weights: asked are the scores before softmax",
+            "those are the weights: the exercise asks for the scores before softmax",
         ),
     ],
     where="sections 5.3 and 5.6",
@@ -154,17 +154,17 @@ _MATRIX = Exercise(
         Mistake(
             "not transposed",
             lambda linear: linear.weight,
-            "nn.Linear keeps its weight as (out, in): x @ W needs (in, out)",
+            "nn.Linear stores its weight as (out, in): x @ W needs (in, out)",
         ),
         Mistake(
             "reshaped",
             lambda linear: linear.weight.reshape(linear.in_features, linear.out_features),
-            "the shape is right, but the entries are in other places: reshape reads row by row and transposes nothing",
+            "the shape is right, but the order of the entries is not: reshape reads row by row and transposes nothing",
         ),
         Mistake(
             "inverse",
             lambda linear: torch.linalg.pinv(linear.weight),
-            "that undoes the layer: asked is the matrix that does what it does",
+            "that undoes the layer: the exercise asks for the matrix that does the same as the layer",
         ),
         Mistake(
             "new numbers",
@@ -175,7 +175,7 @@ _MATRIX = Exercise(
     where="section 5.4",
 )
 
-# 5.3  A rule by hand: road looks at it, and it looks at all alike. The outcome is a list of complaints.
+# 5.3  A rule by hand: road attends to it, and it attends to all equally. The outcome is a list of complaints.
 
 _SENTENCE = torch.tensor(
     [[0.0, 0, 0, 1], [2.0, 0, 0, 0], *[[0.0, 0, 0, 1]] * 4, [0.0, 2, 0, 0], [0.0, 0, 0, 1], [0.0, 0, 2, 0]]
@@ -186,22 +186,21 @@ _ANIMAL, _ROAD, _IT = 1, 6, 8
 
 def _rule_complaints(answer: object) -> list[str]:
     if not callable(answer):
-        return ["a function is asked for: pass road_looks_at_it itself, without calling it"]
+        return ["the exercise asks for a function: pass road_looks_at_it itself, without calling it"]
     W_query, W_key = (torch.as_tensor(matrix, dtype=torch.float32) for matrix in answer())
     if W_query.shape != (4, 2) or W_key.shape != (4, 2):
-        return [f"W_query has shape {tuple(W_query.shape)} and W_key {tuple(W_key.shape)}: both are (4, 2)"]
+        return [f"W_query has shape {tuple(W_query.shape)} and W_key {tuple(W_key.shape)}: both must be (4, 2)"]
     weights = _softmax(_SENTENCE @ W_query @ (_SENTENCE @ W_key).T / 2**0.5)
     road, it = weights[_ROAD], weights[_IT]
     found = {
-        "nothing is set: all tokens still look at all tokens alike": not (W_query.any() and W_key.any()),
-        'the rule is the wrong way round: "it" looks at "road"': it[_ROAD] > 0.9 and road[_IT] <= 0.9,
-        '"road" has the same score with every token: question and answer do not meet in one entry': road.max()
-        - road.min()
+        "nothing is set: all tokens still attend to all tokens equally": not (W_query.any() and W_key.any()),
+        'the rule is reversed: "it" attends to "road"': it[_ROAD] > 0.9 and road[_IT] <= 0.9,
+        '"road" has the same score with every token: query and key do not meet in one entry': road.max() - road.min()
         < 1e-6,
-        '"road" looks away from "it": the score is negative, so one of the signs is wrong': road[_IT] < 0.05,
-        '"road" looks at "animal" as it does at "it"': road[_ANIMAL] > 0.3,
-        '"road" gives "it" the most, but not 0.9: the score is too small': road[_IT] <= 0.9,
-        '"it" does not look at all tokens alike': it.max() - it.min() > 1e-4,
+        '"road" attends to everything but "it": the score is negative, so one of the signs is wrong': road[_IT] < 0.05,
+        '"road" attends to "animal" as much as to "it"': road[_ANIMAL] > 0.3,
+        '"road" attends most to "it", but with a weight below 0.9: the score is too small': road[_IT] <= 0.9,
+        '"it" does not attend to all tokens equally': it.max() - it.min() > 1e-4,
     }
     return [complaint for complaint, is_true in found.items() if is_true][:1]
 
@@ -217,29 +216,29 @@ _RULE = Exercise(
     probe=_rule_complaints,
     mistakes=[
         Mistake(
-            "wrong way round",
+            "rule reversed",
             lambda: _rule(asks=2, answers=1),
-            'you let the pronoun ask and the place answer: here "road" is to look at "it", so the place asks',
+            'in your rule "it" asks and "road" answers: here "road" should attend to "it", so "road" asks',
         ),
         Mistake(
             "too small",
             lambda: _rule(asks=1, answers=2, size=0.9),
-            '"road" does look at "it" the most, but ten others share the rest: make the score larger',
+            '"road" attends most to "it", but ten other tokens share the remaining weight: make the score larger',
         ),
         Mistake(
             "negative score",
             lambda: _rule(asks=1, answers=2, size=-3.0),
-            'the score of "road" and "it" is negative, so "road" looks at everything else: mind the signs',
+            'the score of "road" and "it" is negative, so "road" attends to everything else: check the signs',
         ),
         Mistake(
             "nothing set",
             lambda: (torch.zeros(4, 2), torch.zeros(4, 2)),
-            "all entries are 0, so all scores are 0 and everybody looks at everything alike",
+            "all entries are 0, so all scores are 0 and every token attends to all tokens equally",
         ),
         Mistake(
             "transposed",
             lambda: tuple(matrix.T for matrix in _rule(asks=1, answers=2)),
-            "the matrices are (2, 4): x @ W needs (d_in, d_out), a row for each direction of the input",
+            "the matrices are (2, 4): x @ W needs (d_in, d_out), one row per direction of the input",
         ),
     ],
     where="section 5.2",
@@ -254,7 +253,7 @@ _COUNT = Exercise(
         Mistake(
             "bias forgotten",
             lambda d_in, d_out, qkv_bias: 3 * d_in * d_out,
-            "without bias it is right; with it, each projection has a number more for each output",
+            "right without bias; with bias, each projection has one more number per output",
         ),
         Mistake(
             "one bias for all",
@@ -262,9 +261,9 @@ _COUNT = Exercise(
             "you counted one bias for all: each of the three projections has its own",
         ),
         Mistake(
-            "bias as long as the input",
+            "bias of the input's size",
             lambda d_in, d_out, qkv_bias: 3 * (d_in * d_out + (d_in if qkv_bias else 0)),
-            "the bias is added to the output, so it is as long as that",
+            "the bias is added to the output, so it has as many entries as the output",
         ),
         Mistake(
             "one projection",
@@ -274,7 +273,7 @@ _COUNT = Exercise(
         Mistake(
             "queries and keys only",
             lambda d_in, d_out, qkv_bias: 2 * (d_in * d_out + (d_out if qkv_bias else 0)),
-            "that is queries and keys: values have a projection as well",
+            "that is queries and keys: values have a projection too",
         ),
     ],
     where="section 5.4",
@@ -284,7 +283,7 @@ _COUNT = Exercise(
 
 
 class _Cross(SelfAttention):
-    """Right, and a base for the mistakes, which change one step each."""
+    """Right, and a base class for the mistakes, each of which changes one step."""
 
     divisor, dim = "head_dim", -1
 
@@ -347,8 +346,8 @@ def _probe(answer: type) -> Tensor | list[str]:
             return [f"{name} must be nn.Linear(d_in, d_out, bias=False)"]
         linear.weight.data.copy_(matrix.T)
     output = layer(_X[:2], _X)
-    if isinstance(output, tuple):
-        return ["forward returns several things: only the context vectors are asked for"]
+    if not isinstance(output, Tensor) and output is not ...:
+        return [f"forward returns {type(output).__name__}: the exercise asks for one tensor, the context vectors"]
     return [output, layer(_X[None], _X[None, :1])]
 
 
@@ -357,14 +356,14 @@ _CROSS = Exercise(
     probe=_probe,
     mistakes=[
         Mistake(
-            "looks at itself",
+            "attends to itself",
             _Itself,
-            "the tokens of x look at x: keys and values have to come from others",
+            "the tokens of x attend to x: keys and values have to come from others",
         ),
         Mistake(
-            "wrong way round",
+            "texts swapped",
             _WrongWay,
-            "others looks at x: the queries, one for each row of the result, come from x",
+            "others attends to x: the queries, one per row of the result, come from x",
         ),
         Mistake(
             "x not used",
@@ -374,22 +373,22 @@ _CROSS = Exercise(
         Mistake(
             "not divided",
             _NotDivided,
-            "the scores are not divided by the root of head_dim",
+            "the scores are not divided by the square root of head_dim",
         ),
         Mistake(
-            "root of d_in",
+            "square root of d_in",
             _RootOfInput,
-            "the scores are divided by the root of d_in: it is the root of head_dim, here d_out",
+            "the scores are divided by the square root of d_in: use head_dim, which is d_out here",
         ),
         Mistake(
             "own values",
             _OwnValues,
-            "keys come from others, but values from x: whoever is found has to give its own value",
+            "keys come from others, but values from x: each key needs the value of the same token",
         ),
         Mistake(
             "columns sum to 1",
             _Columns,
-            "softmax runs along the wrong axis: the weights of each query have to add up to 1",
+            "softmax runs along the wrong axis: each query's weights must sum to 1",
         ),
     ],
     where="section 5.4",
@@ -403,27 +402,27 @@ _SHAPES = Exercise(
         Mistake(
             "scores as wide as queries",
             [(2, 5, 4), (2, 5, 4), (2, 5, 4), 4, 1],
-            "all right but (b): a score for each query and each key of a text",
+            "all right except (b): there is one score per query and key of a text",
         ),
         Mistake(
             "variance of the input's size",
             [(2, 5, 4), (2, 5, 5), (2, 5, 4), 12, 1],
-            "all right but (d): the products are of queries and keys, which have 4 entries",
+            "all right except (d): the products are of queries and keys, which have 4 entries",
         ),
         Mistake(
             "still d_in",
             [(2, 5, 12), (2, 5, 5), (2, 5, 12), 12, 1],
-            "queries, keys and values have d_out entries: the projections lead from d_in to d_out",
+            "queries, keys and values have d_out entries: the projections map d_in to d_out",
         ),
         Mistake(
-            "root of the variance",
+            "square root of the variance",
             [(2, 5, 4), (2, 5, 5), (2, 5, 4), 4, 2],
-            "all right but (e): numbers divided by 2 have a quarter of the variance, since it is made of squares",
+            "all right except (e): numbers divided by 2 have a quarter of the variance, since it is made of squares",
         ),
         Mistake(
-            "root once too often",
+            "one square root too many",
             [(2, 5, 4), (2, 5, 5), (2, 5, 4), 2, 1],
-            "all right but (d): the variance is head_dim itself; its root is what one divides by",
+            "all right except (d): the variance is head_dim itself; you divide by its square root",
         ),
     ],
     where="sections 5.3 and 5.6",

@@ -23,7 +23,7 @@ def _causal(scores: Tensor, diagonal: int = 1, fill: float = -torch.inf, dim: in
     return torch.softmax(scores.masked_fill(_above(scores, diagonal), fill), dim=dim)
 
 
-# 6.A  In torch's fused attention, True means "may be looked at".
+# 6.A  In torch's fused attention, True means "may be attended to".
 
 
 def _fused(queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None = None) -> Tensor:
@@ -41,38 +41,38 @@ _CONVENTION = Exercise(
         Mistake(
             "convention inverted",
             lambda queries, keys, values: _fused(queries, keys, values, ~_allowed(queries)),
-            "token 0 takes from tokens 1, 2 and 3, and nothing from itself; the last token takes from nobody",
+            "token 0 attends to tokens 1, 2 and 3, but not to itself; the last token attends to no token",
         ),
         Mistake(
             "itself hidden",
             lambda queries, keys, values: _fused(queries, keys, values, _allowed(queries, -1)),
-            "the future is hidden now, but each token is hidden from itself as well, and token 0 sees nothing",
+            "the future is hidden now, but each token is also hidden from itself, and token 0 sees nothing",
         ),
         Mistake(
             "one step ahead",
             lambda queries, keys, values: _fused(queries, keys, values, _allowed(queries, 1)),
-            "each token still sees the one after it: the diagonal is one too far to the right",
+            "each token still attends to the one after it: the diagonal is one too far to the right",
         ),
         Mistake(
             "no mask",
             lambda queries, keys, values: F.scaled_dot_product_attention(queries, keys, values),
-            "there is no mask any more: every token sees every other",
+            "there is no mask now: every token attends to every other",
         ),
         Mistake(
             "inverted and added",
             lambda queries, keys, values: _fused(queries, keys, values, (~_allowed(queries)).float()),
-            "a mask of decimals is *added* to the scores: 1 for the future makes it more visible, not less",
+            "a floating-point mask is *added* to the scores: 1 for the future makes it more visible, not less",
         ),
         Mistake(
             "0 and 1 added",
             lambda queries, keys, values: _fused(queries, keys, values, _allowed(queries).float()),
-            "a mask of decimals is *added* to the scores: 0 and 1 hide nothing, only True and False do",
+            "a floating-point mask is *added* to the scores: 0 and 1 hide nothing, only True and False do",
         ),
     ],
     where="section 6.6",
 )
 
-# 6.B  A mask is no part of the state dict. The outcome is a list of complaints.
+# 6.B  A mask does not belong in the state dict. The outcome is a list of complaints.
 
 
 def _complaints(answer: type) -> list[str]:
@@ -81,7 +81,7 @@ def _complaints(answer: type) -> list[str]:
     extra = [name for name in short.state_dict() if not name.startswith("W_")]
     if extra:
         shape = tuple(short.state_dict()[extra[0]].shape)
-        return [f"the saved weights hold {extra[0]}, a tensor of shape {shape} that is no weight"]
+        return [f"the saved weights contain {extra[0]}, a tensor of shape {shape} that is not a weight"]
     long.load_state_dict(short.state_dict())
     meta = answer(2, 2, 4).to("meta")
     try:
@@ -93,10 +93,10 @@ def _complaints(answer: type) -> list[str]:
         "the mask stays behind when the module moves to another device": not moves,
         "the future is visible": not torch.equal(short.attention_weights(_V).triu(1), torch.zeros(4, 4)),
         "rows do not sum to 1": not torch.allclose(short.attention_weights(_V).sum(-1), torch.ones(4)),
-        "other weights than the formula's": not torch.allclose(
+        "the weights are not those of the formula": not torch.allclose(
             short.attention_weights(_V), _causal(short.W_query(_V) @ short.W_key(_V).T / 2**0.5), atol=1e-5
         ),
-        "another context_length gives other weights": not torch.equal(
+        "the weights depend on context_length": not torch.equal(
             short.attention_weights(_V), long.attention_weights(_V)
         ),
     }
@@ -104,7 +104,7 @@ def _complaints(answer: type) -> list[str]:
 
 
 class _Masked(SelfAttention):
-    """Right, and a base for the mistakes, which keep the mask in other ways."""
+    """Right, and a base class for the mistakes, which store the mask in other ways."""
 
     def __init__(self, d_in: int, d_out: int, context_length: int):
         super().__init__(d_in, d_out)
@@ -151,7 +151,7 @@ _LUGGAGE = Exercise(
         Mistake(
             "saved with the weights",
             _Persistent,
-            "the saved weights hold a tensor of 4 × 4 that is no weight, and the larger module has no place for it",
+            "the saved weights contain a 4 × 4 tensor that is not a weight, and the larger module cannot load it",
         ),
         Mistake(
             "parameter",
@@ -166,7 +166,7 @@ _LUGGAGE = Exercise(
         Mistake(
             "no mask",
             _NoMask,
-            "nothing is saved any more, but nothing is hidden either: every token sees the future",
+            "nothing extra is saved now, but nothing is hidden either: every token attends to the future",
         ),
     ],
     where="section 6.3",
@@ -187,12 +187,12 @@ _HIDE = Exercise(
         Mistake(
             "weights zeroed",
             lambda scores: torch.softmax(scores, dim=-1).masked_fill(_above(scores), 0.0),
-            "the upper triangle is 0, but the first rows add up to less than 1",
+            "the upper triangle is 0, but the first rows sum to less than 1",
         ),
         Mistake(
             "divided afterwards",
             lambda scores: _divided(torch.softmax(scores, dim=-1).masked_fill(_above(scores), 0.0)),
-            "right for ordinary scores, but where a hidden score is much larger than the visible ones, 0/0 is left",
+            "right for ordinary scores, but where a hidden score is much larger than the visible ones, you compute 0/0",
         ),
         Mistake(
             "zero for hidden",
@@ -202,22 +202,22 @@ _HIDE = Exercise(
         Mistake(
             "large finite fill",
             lambda scores: _causal(scores, fill=-1e9),
-            "right for ordinary scores, but a visible score of −2,000,000,000 loses against −1e9: only −∞ always loses",
+            "right for ordinary scores, but a visible score of −2,000,000,000 loses to −1e9: only −∞ always loses",
         ),
         Mistake(
             "finite fill",
             lambda scores: _causal(scores, fill=-1e4),
-            "right for ordinary scores, but a visible score of −20,000 loses against −10,000: only −∞ always loses",
+            "right for ordinary scores, but a visible score of −20,000 loses to −10,000: only −∞ always loses",
         ),
         Mistake(
             "itself hidden",
             lambda scores: _causal(scores, diagonal=0),
-            "each token is hidden from itself, and row 0 has nothing left: the mask begins one place to the right",
+            "each token is hidden from itself, so row 0 has nothing left: the mask begins one column further right",
         ),
         Mistake(
             "columns sum to 1",
             lambda scores: _causal(scores, dim=0),
-            "softmax runs along the columns: each row has to add up to 1",
+            "softmax runs along the columns: each row must sum to 1",
         ),
     ],
     where="section 6.2",
@@ -237,33 +237,33 @@ _MASK = Exercise(
         Mistake(
             "itself hidden",
             lambda num_tokens: torch.ones(num_tokens, num_tokens).triu().bool(),
-            "each token is hidden from itself: the future begins one place right of the diagonal",
+            "each token is hidden from itself: the future begins one column right of the diagonal",
         ),
         Mistake(
-            "turned round",
+            "inverted",
             lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
-            "that is True where the key may be seen: here True means hidden",
+            "that is True where the key is visible: here True means hidden",
         ),
         Mistake(
             "past hidden",
             lambda num_tokens: torch.ones(num_tokens, num_tokens).tril(diagonal=-1).bool(),
-            "the past is hidden and the future shows: the lower triangle was taken for the upper",
+            "the past is hidden and the future is visible: you took the lower triangle for the upper",
         ),
         Mistake(
             "one step too late",
             lambda num_tokens: torch.ones(num_tokens, num_tokens).triu(diagonal=2).bool(),
-            "each token sees the one after it: the future begins with diagonal 1",
+            "each token can attend to the one after it: the future begins at diagonal 1",
         ),
         Mistake(
             "numbers",
             lambda num_tokens: torch.ones(num_tokens, num_tokens).triu(diagonal=1),
-            "the places are right, but these are 0 and 1: .bool() makes them False and True",
+            "the right entries are set, but to 0 and 1: .bool() makes them False and True",
         ),
     ],
     where="section 6.2",
 )
 
-# 6.2  Weights in the head.
+# 6.2  Weights by hand.
 
 _THIRD = 1 / 3
 
@@ -278,27 +278,27 @@ _IN_THE_HEAD = Exercise(
         Mistake(
             "no mask",
             [[_THIRD] * 3] * 3,
-            "that is without a mask: token 0 sees itself only",
+            "those are the weights without a mask: token 0 attends only to itself",
         ),
         Mistake(
             "weights zeroed",
             [[_THIRD, 0.0, 0.0], [_THIRD, _THIRD, 0.0], [_THIRD] * 3],
-            "the first rows add up to less than 1: what is hidden takes no share at all",
+            "the first rows sum to less than 1: what is hidden gets no weight, and the rest must sum to 1",
         ),
         Mistake(
             "future instead of past",
             [[_THIRD] * 3, [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]],
-            "that is the other way round: tokens look back, not ahead",
+            "that is reversed: tokens attend to the past, not to the future",
         ),
         Mistake(
             "itself hidden",
             [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]],
-            "each token sees itself as well",
+            "each token attends to itself as well",
         ),
         Mistake(
             "columns",
             [[1.0, 0.5, _THIRD], [0.0, 0.5, _THIRD], [0.0, 0.0, _THIRD]],
-            "rows and columns have changed places: a row is a query, and adds up to 1",
+            "rows and columns are swapped: a row is a query, and sums to 1",
         ),
     ],
     where="sections 6.2 and 6.6",
@@ -319,33 +319,33 @@ _RECENT = Exercise(
         Mistake(
             "one too many",
             lambda num_tokens, reach: _beyond(num_tokens, reach + 1),
-            "a token sees reach tokens before it: itself counts as one of the reach",
+            "a token sees reach tokens before it: the token itself counts as one of the reach",
         ),
         Mistake(
             "one too few",
             lambda num_tokens, reach: _beyond(num_tokens, reach - 1),
-            "a token sees too few: itself and reach − 1 before it",
+            "a token sees too few: it should see itself and reach − 1 tokens before it",
         ),
         Mistake(
             "future visible",
             lambda num_tokens, reach: torch.ones(num_tokens, num_tokens).tril(diagonal=-reach).bool(),
-            "what is long ago is hidden, but the future shows",
+            "the distant past is hidden, but the future is visible",
         ),
         Mistake(
             "all of the past",
             lambda num_tokens, reach: torch.ones(num_tokens, num_tokens).triu(diagonal=1).bool(),
-            "the future is hidden, but the whole past shows, not only the recent part",
+            "the future is hidden, but the whole past is visible, not only the recent part",
         ),
         Mistake(
-            "turned round",
+            "inverted",
             lambda num_tokens, reach: ~_beyond(num_tokens, reach),
-            "True and False have changed places: here True means hidden",
+            "True and False are swapped: here True means hidden",
         ),
     ],
     where="section 6.2",
 )
 
-# 6.4  A detector. Its cases are attentions with and without a leak.
+# 6.4  A detector. Its cases are attention functions with and without a leak.
 
 
 def _attention(weights_of: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -403,34 +403,34 @@ _DETECTOR = Exercise(
     cases=[(attend, _V) for attend in _ATTENTIONS],
     mistakes=[
         Mistake(
-            "only the first place",
+            "only the first position",
             lambda attend, x: _detect(attend, x, range(1)),
-            "you look at place 0 only: one of the leaks is between the last two tokens",
+            "you check only position 0: one of the leaks is between the last two tokens",
         ),
         Mistake(
-            "only the last place",
+            "only the last position",
             lambda attend, x: _detect(attend, x, range(len(x) - 2, len(x) - 1)),
-            "you change the last token only: one of the leaks is between the first two",
+            "you change only the last token: one of the leaks is between the first two",
         ),
         Mistake(
             "only the next token changed",
             lambda attend, x: _detect_next(attend, x),
-            "you change one token after each place: a leak can come from farther ahead, so change all that follow",
+            "you change one token after each position: a leak can come from farther ahead, so change all later tokens",
         ),
         Mistake(
             "the changed token compared",
             lambda attend, x: _detect(attend, x, upto=2),
-            "your answer is True for every attention: do you compare an output at a place that you changed?",
+            "your answer is True for every attention function: do you compare an output at a changed position?",
         ),
         Mistake(
             "past changed",
             _past_changed,
-            "you change the past and look at what comes after it: that has to change, and is no leak",
+            "you change the past and look at what comes after it: that must change, and is not a leak",
         ),
         Mistake(
             "too tolerant",
             lambda attend, x: _detect(attend, x, tolerance=10.0),
-            "your answer is False for every attention: is there a tolerance that swallows real leaks?",
+            "your answer is False for every attention function: does your tolerance hide real leaks?",
         ),
         Mistake(
             "x changed",
@@ -438,9 +438,9 @@ _DETECTOR = Exercise(
             "your detector changes x itself: work on a copy, x.clone()",
         ),
         Mistake(
-            "the wrong way round",
+            "inverted",
             lambda attend, x: not _detect(attend, x),
-            "True and False have changed places: True means that something leaks",
+            "True and False are swapped: True means that something leaks",
         ),
     ],
     where="section 6.4",
@@ -454,7 +454,7 @@ _CHEAT = Exercise(
         Mistake(
             "small loss believed",
             ["B", 5, "B"],
-            "B writes with nothing to its right, as at place 5, and there it is the worse of the two",
+            "when B generates, nothing is to its right, as at position 5, and there it is the worse of the two",
         ),
         Mistake(
             "good model suspected",
@@ -462,14 +462,14 @@ _CHEAT = Exercise(
             "a loss that falls slowly is honest; a loss of 0 on text that a model has not seen is not",
         ),
         Mistake(
-            "first place",
+            "first position",
             ["B", 0, "A"],
-            "at place 0 the answer, token 1, is in the window: it is not only at the last place",
+            "at position 0 the answer, token 1, is in the window: only at the last position it is not",
         ),
         Mistake(
             "counted from 1",
             ["B", 6, "A"],
-            "right, but counted from 1: the last of six places is 5",
+            "right, but counted from 1: the last of six positions is 5",
         ),
     ],
     where="section 6.1",

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from utils.exercises import Exercise, Mistake
 
-# 7.A  A module that is silent in eval mode. The outcome is a list of complaints.
+# 7.A  A module that drops nothing in eval mode. The outcome is a list of complaints.
 
 
 def _mode_complaints(answer: type) -> list[str]:
@@ -17,8 +17,8 @@ def _mode_complaints(answer: type) -> list[str]:
         "two runs in eval mode differ": not torch.equal(*judged),
         "in eval mode the output is not the input": not torch.equal(judged[0], x),
         "in training mode nothing is dropped": torch.equal(trained[0], x),
-        "two runs in training mode drop the same": torch.equal(*trained),
-        "p was 0.5, so ones become 0 or 2 in training mode; yours become something else": not set(trained[0].tolist())
+        "two runs in training mode drop the same entries": torch.equal(*trained),
+        "p is 0.5, so in training mode ones become 0 or 2; yours become something else": not set(trained[0].tolist())
         <= {0.0, 2.0},
     }
     return [complaint for complaint, is_true in found.items() if is_true]
@@ -53,14 +53,14 @@ _QUIET = Exercise(
     reference=_Quiet,
     probe=_mode_complaints,
     mistakes=[
-        Mistake("always on", _Always, "in eval mode the module gives another output each time"),
+        Mistake("always on", _Always, "in eval mode the module returns a different output each time"),
         Mistake("always off", _Never, "now nothing is dropped in training mode either"),
-        Mistake("turned round", _TurnedRound, "it drops in eval mode and not in training mode: the wrong way round"),
+        Mistake("inverted", _TurnedRound, "it drops in eval mode and not in training mode: that is inverted"),
     ],
     where="section 7.2",
 )
 
-# 7.B  Judge without dropout, and leave the mode as it was found.
+# 7.B  Evaluate without dropout, and leave the mode unchanged.
 
 
 def _judge_complaints(answer: object) -> list[str]:
@@ -70,11 +70,11 @@ def _judge_complaints(answer: object) -> list[str]:
         output = answer(model, x)
         mode = "training" if was_training else "eval"
         found |= {
-            f"nothing comes back from a model in {mode} mode": output is None,
-            f"dropout was on while a model in {mode} mode was judged": output is not None
+            f"nothing is returned for a model in {mode} mode": output is None,
+            f"dropout was on while a model in {mode} mode was evaluated": output is not None
             and not torch.equal(output, x),
-            f"a model in {mode} mode comes back in another": model.training != was_training,
-            f"a part of a model in {mode} mode comes back in another": model[0].training != was_training,
+            f"a model in {mode} mode is left in another mode": model.training != was_training,
+            f"a part of a model in {mode} mode is left in another mode": model[0].training != was_training,
         }
     return [complaint for complaint, is_true in found.items() if is_true]
 
@@ -100,16 +100,16 @@ _JUDGE = Exercise(
     reference=_judge,
     probe=_judge_complaints,
     mistakes=[
-        Mistake("left in eval", _left_in_eval, "a model that was in training mode has no dropout any more afterwards"),
+        Mistake("left in eval", _left_in_eval, "a model that was in training mode no longer has dropout afterwards"),
         Mistake(
             "always back to training",
             _always_train,
-            "a model that was in eval mode comes back in training mode: put it back where it was",
+            "a model that was in eval mode is left in training mode: restore the mode it had",
         ),
         Mistake(
             "no eval",
             lambda model, x: model(x),
-            "dropout is on while the model is judged; eval() has to come first, and reaches all modules inside",
+            "dropout is on during evaluation: call eval() first, which reaches all modules inside",
         ),
     ],
     where="section 7.4",
@@ -130,36 +130,40 @@ _BY_HAND = Exercise(
     reference=_drop,
     cases=[(_X, _KEEP, 0.2), (_X, ~_KEEP, 0.75), (_X, torch.ones_like(_KEEP), 0.0)],
     mistakes=[
-        Mistake("not made larger", lambda x, keep, p: x * keep, "what stays is as it was: divide it by 1 − p"),
+        Mistake("not scaled", lambda x, keep, p: x * keep, "what is kept is unchanged: divide it by 1 − p"),
         Mistake(
             "divided by p",
             lambda x, keep, p: x * keep / p,
-            "you divide by p, which fails for p = 0: what stays is divided by 1 − p",
+            "you divide by p, which fails for p = 0: divide what is kept by 1 − p",
         ),
         Mistake(
-            "made smaller",
+            "scaled down",
             lambda x, keep, p: x * keep * (1 - p),
-            "what stays became smaller: it is divided by 1 − p, not multiplied",
+            "what is kept became smaller: divide it by 1 − p instead of multiplying",
         ),
         Mistake(
-            "mask turned round",
+            "mask inverted",
             lambda x, keep, p: _drop(x, ~keep, p),
-            "you dropped what was to be kept: keep is True where an entry stays",
+            "you dropped what should be kept: keep is True where an entry is kept",
         ),
     ],
     where="section 7.1",
 )
 
-# 7.2  Values in the head: threes, p = 0.25.
+# 7.2  Values by hand: threes, p = 0.25.
 
 _VALUES = Exercise(
     reference=[0.0, 4.0, 3.0],
     mistakes=[
-        Mistake("not made larger", [0.0, 3.0, 3.0], "what stays is divided by 1 − p, so it is no longer 3"),
-        Mistake("divided by p", [0.0, 12.0, 3.0], "you divided by p: it is 1 − p"),
-        Mistake("multiplied", [0.0, 2.25, 3.0], "you multiplied by 1 − p: it is a division"),
-        Mistake("larger in eval too", [0.0, 4.0, 4.0], "in eval mode dropout changes nothing at all"),
-        Mistake("smaller in eval", [0.0, 4.0, 2.25], "in eval mode nothing is left to do: training has evened it out"),
+        Mistake("not scaled", [0.0, 3.0, 3.0], "what is kept is divided by 1 − p, so it is no longer 3"),
+        Mistake("divided by p", [0.0, 12.0, 3.0], "you divided by p: divide by 1 − p"),
+        Mistake("multiplied", [0.0, 2.25, 3.0], "you multiplied by 1 − p: divide by it"),
+        Mistake("scaled in eval too", [0.0, 4.0, 4.0], "in eval mode dropout changes nothing at all"),
+        Mistake(
+            "scaled down in eval",
+            [0.0, 4.0, 2.25],
+            "in eval mode there is nothing to do: the scaling in training already makes up for it",
+        ),
     ],
     where="sections 7.1 and 7.2",
 )
@@ -183,17 +187,17 @@ _ORDER = Exercise(
         Mistake(
             "on the scores",
             lambda scores, hidden, keep, p: _weights(_drop(scores, keep, p), hidden),
-            "you dropped scores: a score of 0 still gets a share, so nothing is switched off",
+            "you dropped scores: a score of 0 still gets a weight, so nothing is switched off",
         ),
         Mistake(
-            "rows mended",
+            "rows normalised again",
             lambda scores, hidden, keep, p: F.normalize(_drop(_weights(scores, hidden), keep, p), p=1.0, dim=-1),
-            "you made the rows add up to 1 again: after dropout they only do so on average",
+            "you made the rows sum to 1 again: after dropout they do so only on average",
         ),
         Mistake(
-            "not made larger",
+            "not scaled",
             lambda scores, hidden, keep, p: _weights(scores, hidden) * keep,
-            "what stays is as it was: divide it by 1 − p",
+            "what is kept is unchanged: divide it by 1 − p",
         ),
         Mistake(
             "no mask",
@@ -203,12 +207,12 @@ _ORDER = Exercise(
         Mistake(
             "hidden by dropping",
             lambda scores, hidden, keep, p: _weights(scores, hidden | ~keep) / (1 - p),
-            "you hid the dropped places before softmax, so the others share their weight: that is masking, not dropout",
+            "you hid the dropped entries before softmax, so the others take their weight: that is masking, not dropout",
         ),
         Mistake(
             "mask after softmax",
             lambda scores, hidden, keep, p: _drop(torch.softmax(scores, dim=-1).masked_fill(hidden, 0.0), keep, p),
-            "the mask comes after softmax: the future still sits in the denominator",
+            "the mask comes after softmax: the future is still in the denominator",
         ),
     ],
     where="section 7.3",
@@ -228,29 +232,27 @@ def _token_complaints(answer: type) -> list[str]:
     whole, share = gone.all(dim=-1), gone.float().mean().item()
     kept = trained[~gone] / x[~gone]
     found = {
-        "tokens are dropped in eval mode as well: look at self.training": bool((judged == 0).any()),
-        "in eval mode the output is not the input: what stays is made larger in training only": not torch.equal(
-            judged, x
-        ),
+        "tokens are dropped in eval mode as well: check self.training": bool((judged == 0).any()),
+        "in eval mode the output is not the input: scale only in training mode": not torch.equal(judged, x),
         "in training mode nothing is dropped": share == 0,
-        "tokens lose some of their entries, not all or none": not torch.equal(whole, gone.any(dim=-1)),
-        "whole texts are dropped: the decision is to be one for each token": bool(whole.float().mean(1).std() > 0.3),
-        "the same places are dropped in every text: each text needs its own decisions": bool(
+        "tokens lose some of their entries: drop all of a token or nothing": not torch.equal(whole, gone.any(dim=-1)),
+        "whole texts are dropped: make one decision per token": bool(whole.float().mean(1).std() > 0.3),
+        "the same positions are dropped in every text: each text needs its own decisions": bool(
             (whole == whole[:1]).all()
         ),
-        "the share of dropped tokens is not p": abs(share - 0.25) > 0.1,
-        "the same number of tokens is dropped in every text: each token is drawn by itself": whole.sum(1)
+        "the fraction of dropped tokens is not p": abs(share - 0.25) > 0.1,
+        "every text loses the same number of tokens: each token needs its own random decision": whole.sum(1)
         .unique()
         .numel()
         == 1,
-        "what stays is not divided by 1 − p": kept.numel() > 0
+        "what is kept is not divided by 1 − p": kept.numel() > 0
         and not torch.allclose(kept, torch.full_like(kept, 4 / 3), atol=1e-3),
     }
     return [complaint for complaint, is_true in found.items() if is_true][:1]
 
 
 class _TokenDropout(nn.Module):
-    """Right, and a base for the mistakes, which draw other decisions."""
+    """Right, and a base class for the mistakes, which make other decisions."""
 
     scale = True
 
@@ -297,10 +299,12 @@ _TOKENS = Exercise(
     reference=_TokenDropout,
     probe=_token_complaints,
     mistakes=[
-        Mistake("single entries", _Entries, "single entries are dropped: the decision is to be one for a whole token"),
-        Mistake("same places", _Places, "the same places go in every text: each text needs decisions of its own"),
-        Mistake("always on", _AlwaysOn, "tokens go in eval mode as well: look at self.training"),
-        Mistake("not made larger", _NotScaled, "what stays is as it was: divide it by 1 − p"),
+        Mistake("single entries", _Entries, "single entries are dropped: make one decision for a whole token"),
+        Mistake(
+            "same positions", _Places, "the same positions are dropped in every text: each text needs its own decisions"
+        ),
+        Mistake("always on", _AlwaysOn, "tokens are dropped in eval mode as well: check self.training"),
+        Mistake("not scaled", _NotScaled, "what is kept is unchanged: divide it by 1 − p"),
     ],
     where="sections 7.1 and 7.2",
 )
@@ -310,8 +314,14 @@ _TOKENS = Exercise(
 _CURVES = Exercise(
     reference=[2, True],
     mistakes=[
-        Mistake("the last", [5, True], "you keep the last model although it overfits: held-out loss was lowest before"),
-        Mistake("training loss believed", [5, False], "the training loss only says how well the text seen is known"),
+        Mistake(
+            "the last", [5, True], "you keep the last model although it overfits: its held-out loss was lower earlier"
+        ),
+        Mistake(
+            "training loss believed",
+            [5, False],
+            "the training loss only shows how well the model knows its training text",
+        ),
         Mistake("counted from 1", [3, True], "right, but counted from 1: the epochs are 0 to 5"),
         Mistake("no overfitting", [2, False], "the lines drift apart and the held-out loss rises: that is overfitting"),
         Mistake(

@@ -24,22 +24,22 @@ _SPLIT = Exercise(
             lambda vectors, num_heads: vectors.view(
                 len(vectors), num_heads, vectors.shape[1], vectors.shape[2] // num_heads
             ),
-            "the shape is right, but head 0 of token 1 holds numbers of token 0",
+            "the shape is right, but head 0 of token 1 contains numbers of token 0",
         ),
         Mistake(
             "not swapped",
             lambda vectors, num_heads: vectors.unflatten(-1, (num_heads, -1)),
-            "the heads are cut rightly, but they come after the tokens: (batch_size, num_heads, num_tokens, head_dim)",
+            "the heads are split correctly, but come after the tokens: (batch_size, num_heads, num_tokens, head_dim)",
         ),
         Mistake(
             "every other entry",
             lambda vectors, num_heads: vectors.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2),
-            "a head gets every num_heads-th entry: it is to get entries that stand together",
+            "a head gets every num_heads-th entry: it should get entries that are next to each other",
         ),
         Mistake(
             "heads and entries swapped",
             lambda vectors, num_heads: vectors.unflatten(-1, (num_heads, -1)).permute(0, 2, 3, 1),
-            "the last two axes have changed places: tokens come before the entries of a head",
+            "the last two axes are swapped: tokens come before the entries of a head",
         ),
     ],
     where="section 8.3",
@@ -56,22 +56,22 @@ _JOIN = Exercise(
         Mistake(
             "not swapped",
             lambda heads: heads.reshape(heads.shape[0], heads.shape[2], heads.shape[1] * heads.shape[3]),
-            "the shape is right, but the vector of token 1 holds numbers of other tokens",
+            "the shape is right, but the vector of token 1 contains numbers of other tokens",
         ),
         Mistake(
-            "view of what is not in order",
+            "view of a non-contiguous tensor",
             lambda heads: heads.transpose(1, 2).view(heads.shape[0], heads.shape[2], -1),
-            "view stops: after a swap the numbers do not lie in that order in memory; flatten and reshape copy them",
+            "view fails: after a swap the numbers are no longer in that order in memory; flatten and reshape copy them",
         ),
         Mistake(
             "entries first",
             lambda heads: heads.permute(0, 2, 3, 1).flatten(-2),
-            "the entries of the heads alternate: head 0 comes first with all its entries, then head 1",
+            "the entries of the heads alternate: all entries of head 0 come first, then those of head 1",
         ),
         Mistake(
             "heads added up",
             lambda heads: heads.sum(dim=1),
-            "the heads are added up: they are to stand side by side",
+            "the heads are added up: they should be side by side",
         ),
     ],
     where="section 8.3",
@@ -93,12 +93,12 @@ _WIDTH = Exercise(
         Mistake(
             "rounded down",
             lambda d_out, num_heads: d_out // num_heads,
-            "d_out 3 and 2 heads go through and lose an entry: raise ValueError when the division leaves a remainder",
+            "d_out 3 with 2 heads is accepted and loses an entry: raise ValueError when there is a remainder",
         ),
         Mistake(
-            "not whole",
+            "not an integer",
             lambda d_out, num_heads: d_out / num_heads,
-            "a width is a whole number: use //, and raise ValueError when it does not come out even",
+            "a width is an integer: use //, and raise ValueError when there is a remainder",
         ),
         Mistake(
             "assertion",
@@ -106,19 +106,19 @@ _WIDTH = Exercise(
             "an assert raises AssertionError, and is skipped when Python runs with -O: raise ValueError",
         ),
         Mistake(
-            "turned round",
+            "division reversed",
             lambda d_out, num_heads: _head_width(num_heads, d_out),
-            "768 and 12 divide evenly, and you refuse them: d_out is divided by num_heads, not the other way round",
+            "768 and 12 divide evenly, but you refuse them: divide d_out by num_heads, not the other way round",
         ),
         Mistake(
             "width per head",
             lambda d_out, num_heads: d_out,
-            "d_out is the width of all heads together: each has a part of it",
+            "d_out is the width of all heads together: each head gets a part of it",
         ),
         Mistake(
-            "None for the odd ones",
+            "None on a remainder",
             lambda d_out, num_heads: None if d_out % num_heads else d_out // num_heads,
-            "what does not divide gives None, and the trouble shows up somewhere else: raise ValueError here",
+            "with a remainder you return None, and the error shows up somewhere else: raise ValueError here",
         ),
     ],
     where="section 8.2",
@@ -145,14 +145,14 @@ _COUNT = Exercise(
         Mistake(
             "output projection forgotten",
             lambda d_in, d_out, num_heads, qkv_bias: 3 * (d_in * d_out + (d_out if qkv_bias else 0)),
-            "those are queries, keys and values: the output projection has d_out · d_out + d_out more",
+            "those are queries, keys and values: the output projection adds d_out · d_out + d_out",
         ),
         Mistake(
             "times the heads",
             lambda d_in, d_out, num_heads, qkv_bias: (
                 num_heads * 3 * (d_in * d_out + (d_out if qkv_bias else 0)) + d_out * d_out + d_out
             ),
-            "you multiplied by the number of heads: d_out is the width of all of them together",
+            "you multiplied by the number of heads: d_out is the width of all heads together",
         ),
         Mistake(
             "bias of the output forgotten",
@@ -164,19 +164,19 @@ _COUNT = Exercise(
             lambda d_in, d_out, num_heads, qkv_bias: (
                 _parameters(d_in, d_out, num_heads, qkv_bias) - d_out * d_out + d_in * d_out
             ),
-            "the output projection gets the joined heads, so it goes from d_out to d_out",
+            "the output projection takes the joined heads, so it maps d_out to d_out",
         ),
         Mistake(
             "bias always",
             lambda d_in, d_out, num_heads, qkv_bias: _parameters(d_in, d_out, num_heads, True),
-            "you counted a bias for queries, keys and values always: without qkv_bias they have none",
+            "you always counted a bias for queries, keys and values: without qkv_bias they have none",
         ),
         Mistake(
             "one bias for three",
             lambda d_in, d_out, num_heads, qkv_bias: (
                 3 * d_in * d_out + (d_out if qkv_bias else 0) + d_out * d_out + d_out
             ),
-            "each of the three projections has a bias of its own",
+            "each of the three projections has its own bias",
         ),
         Mistake(
             "qkv bias forgotten",
@@ -204,29 +204,29 @@ _ROWS = Exercise(
         Mistake(
             "columns",
             lambda weight, head, num_heads: _rows(weight.T, head, num_heads),
-            "those are columns, inputs: outputs are the rows of nn.Linear's weight",
+            "those are columns, the inputs: the outputs are the rows of nn.Linear's weight",
         ),
         Mistake(
             "part of the input",
             lambda weight, head, num_heads: weight[
                 :, head * len(weight) // num_heads : (head + 1) * len(weight) // num_heads
             ],
-            "those are columns, a part of the input: nn.Linear keeps its outputs as rows",
+            "those are columns, a part of the input: nn.Linear stores its outputs as rows",
         ),
         Mistake(
             "one row further",
             lambda weight, head, num_heads: weight[head : head + len(weight) // num_heads],
-            "head number 1 begins head_dim rows further on, not one",
+            "head 1 begins head_dim rows further down, not one",
         ),
         Mistake(
             "every other row",
             lambda weight, head, num_heads: weight[head::num_heads],
-            "a head has rows that stand together, not every num_heads-th",
+            "a head's rows are next to each other, not every num_heads-th row",
         ),
         Mistake(
             "one row",
             lambda weight, head, num_heads: weight[head],
-            "that is one row: a head has head_dim of them",
+            "that is one row: a head has head_dim rows",
         ),
         Mistake(
             "counted from 1",
@@ -242,7 +242,7 @@ _ROWS = Exercise(
     where="section 8.5",
 )
 
-# 8.4  Bytes of the squares.
+# 8.4  Bytes of the attention matrices.
 
 _BYTES = Exercise(
     reference=lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens**2,
@@ -251,22 +251,22 @@ _BYTES = Exercise(
         Mistake(
             "numbers, not bytes",
             lambda batch_size, num_heads, num_tokens: batch_size * num_heads * num_tokens**2,
-            "those are numbers: each has 4 bytes",
+            "those are numbers: each takes 4 bytes",
         ),
         Mistake(
             "MiB",
             lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens**2 / 2**20,
-            "that is MiB: bytes are asked for",
+            "that is in MiB: the exercise asks for bytes",
         ),
         Mistake(
             "bits",
             lambda batch_size, num_heads, num_tokens: 32 * batch_size * num_heads * num_tokens**2,
-            "those are bits: a byte has eight of them",
+            "those are bits: a byte has eight",
         ),
         Mistake(
             "heads squared",
             lambda batch_size, num_heads, num_tokens: 4 * batch_size * (num_heads * num_tokens) ** 2,
-            "heads do not look at each other: only num_tokens is squared",
+            "heads do not attend to each other: only num_tokens is squared",
         ),
         Mistake(
             "not squared",
@@ -276,17 +276,17 @@ _BYTES = Exercise(
         Mistake(
             "heads forgotten",
             lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_tokens**2,
-            "each head has a square of its own",
+            "each head has its own square matrix",
         ),
         Mistake(
             "batch forgotten",
             lambda batch_size, num_heads, num_tokens: 4 * num_heads * num_tokens**2,
-            "each text of the batch has its own squares",
+            "each text of the batch has its own square matrices",
         ),
         Mistake(
-            "half the square",
+            "half the matrix",
             lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens * (num_tokens + 1) // 2,
-            "that is the triangle that is seen: the plain form stores the hidden half as well",
+            "that is only the visible triangle: the plain form stores the hidden half as well",
         ),
     ],
     where="section 8.6",
@@ -323,17 +323,17 @@ _ABLATE = Exercise(
             lambda heads, head: (
                 (heads * (torch.arange(len(heads)) != head)[:, None, None, None]).transpose(1, 2).flatten(-2)
             ),
-            "text number `head` is 0, with all its heads: axis 0 counts texts, axis 1 heads",
+            "text `head` is 0, with all its heads: axis 0 counts texts, axis 1 counts heads",
         ),
         Mistake(
             "left out",
             lambda heads, head: heads[:, [i for i in range(heads.shape[1]) if i != head]].transpose(1, 2).flatten(-2),
-            "the head is left out, so the vectors are shorter and out_proj no longer fits: set its part to 0",
+            "the head is left out, so the vectors have fewer entries and out_proj no longer fits: set its part to 0",
         ),
         Mistake(
             "only this head",
             lambda heads, head: heads.transpose(1, 2).flatten(-2) - _without(heads, head),
-            "only this head is left: all the others are to stay",
+            "only this head is left: all the others should stay",
         ),
         Mistake(
             "joined without a swap",
@@ -348,7 +348,7 @@ _ABLATE = Exercise(
         Mistake(
             "a token for a head",
             lambda heads, head: (heads * (torch.arange(heads.shape[2]) != head)[:, None]).transpose(1, 2).flatten(-2),
-            "token number `head` is 0, in all heads: axis 1 counts heads, axis 2 tokens",
+            "token `head` is 0, in all heads: axis 1 counts heads, axis 2 counts tokens",
         ),
     ],
     where="sections 8.1 and 8.3",
@@ -365,20 +365,20 @@ _ONE_WEIGHT = Exercise(
         Mistake(
             "side by side",
             lambda head_weights: torch.cat(list(head_weights), dim=1),
-            "the weights stand side by side: outputs are rows, so they go one above the other",
+            "the weights are side by side: outputs are rows, so stack them on top of each other",
         ),
         Mistake(
             "stacked",
             lambda head_weights: torch.stack(list(head_weights)),
-            "stack makes a new axis: one matrix of d_out rows is asked for",
+            "stack adds an axis: the exercise asks for one matrix of d_out rows",
         ),
         Mistake(
             "last head first",
             lambda head_weights: torch.cat(list(head_weights)[::-1]),
-            "the heads are in the opposite order: head 0 has the first rows",
+            "the heads are in reverse order: head 0 has the first rows",
         ),
         Mistake(
-            "rows in turn",
+            "rows alternate",
             lambda head_weights: torch.stack(list(head_weights), dim=1).flatten(0, 1),
             "the rows of the heads alternate: all rows of head 0 come first, then those of head 1",
         ),
@@ -394,27 +394,27 @@ _FIVE = Exercise(
         Mistake(
             "heads cost parameters",
             [True, True, False, True, False],
-            "all right but (a): the same projections are only cut into more, narrower parts",
+            "all right except (a): the same projections are only split into more, narrower parts",
         ),
         Mistake(
             "fused computes less",
             [False, True, True, True, False],
-            "all right but (c): it computes the same scores, block by block, and throws each block away",
+            "all right except (c): it computes the same scores, block by block, and discards each block",
         ),
         Mistake(
             "dropout is free",
             [False, True, False, False, False],
-            "all right but (d): with dropout the fused form on a CPU falls back on the square",
+            "all right except (d): with dropout the fused form on a CPU falls back to the full square",
         ),
         Mistake(
             "one head is enough",
             [False, True, False, True, True],
-            "all right but (e): what comes out of one head is one mixture, and a mixture cannot be taken apart",
+            "all right except (e): the output of one head is a single mixture, and a mixture cannot be taken apart",
         ),
         Mistake(
             "square is linear",
             [False, False, False, True, False],
-            "all right but (b): twice as many queries and twice as many keys",
+            "all right except (b): there are twice as many queries and twice as many keys",
         ),
     ],
     where="sections 8.1, 8.4 and 8.6",

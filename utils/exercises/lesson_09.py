@@ -13,7 +13,7 @@ from utils.gpt import GPTModel
 from utils.tokenizer import get_tokenizer
 from utils.trace import Trace, trace
 
-# 9.A  A block adds to x. These stand for its parts, each with another effect.
+# 9.A  A block adds to x. These functions play its parts, each with another effect.
 
 _X = torch.tensor([[[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]]])
 
@@ -76,48 +76,48 @@ _BLOCK = Exercise(
         Mistake(
             "attention replaces",
             _attention_replaces,
-            "with layers that give only zeros x should pass unchanged, and what comes out is zeros",
+            "with layers that return only zeros x should pass unchanged, but zeros come out",
         ),
         Mistake(
             "feed-forward replaces",
             _feed_forward_replaces,
-            "x now gets past attention, but with layers that give only zeros it is still lost further on",
+            "x now gets past attention, but with layers that return only zeros it is still lost later",
         ),
         Mistake(
             "both replace",
             lambda x, norm1, attention, norm2, feed_forward: feed_forward(norm2(attention(norm1(x)))),
-            "now neither layer has a way round: with layers that give only zeros nothing of x is left",
+            "now x gets past neither layer: with layers that return only zeros nothing of it is left",
         ),
         Mistake(
             "side by side",
             lambda x, norm1, attention, norm2, feed_forward: x + attention(norm1(x)) + feed_forward(norm2(x)),
-            "both are added, but feed_forward is given the x from before attention",
+            "both are added, but feed_forward gets the x from before attention",
         ),
         Mistake(
-            "layer's output normed",
+            "layer's output normalised",
             lambda x, norm1, attention, norm2, feed_forward: _block(x, attention, norm1, feed_forward, norm2),
-            "you norm what a layer gives: norm what it gets",
+            "you normalise each layer's output: normalise its input",
         ),
         Mistake(
             "norms left out",
             lambda x, norm1, attention, norm2, feed_forward: _block(x, norm0, attention, norm0, feed_forward),
-            "both are added, but what they get is not normed first",
+            "both are added, but their inputs are not normalised first",
         ),
         Mistake(
             "first sum lost",
             lambda x, norm1, attention, norm2, feed_forward: x + feed_forward(norm2(x + attention(norm1(x)))),
-            "what attention gave goes into feed_forward, but is lost on the way past it",
+            "the output of attention goes into feed_forward, but is missing from the final sum",
         ),
         Mistake(
-            "norm in the way",
+            "norm on the residual path",
             _norm_in_the_way,
-            "with layers that give only zeros x should pass unchanged, and it comes out normed: norm what a layer "
-            "gets, not what is added to",
+            "with layers that return only zeros x should pass unchanged, but it comes out normalised: normalise what a "
+            "layer gets, not what its output is added to",
         ),
         Mistake(
             "norm after",
             _norm_after,
-            "you norm after adding: that is the first transformer's order, and ours norms what a layer gets",
+            "you normalise after adding, as the first transformer did: here a layer's input is normalised",
         ),
     ],
     where="section 9.3",
@@ -132,13 +132,13 @@ def _tie_complaints(tie) -> list[str]:
     if tie(embedding, head) is ...:
         return ...
     if not torch.equal(embedding.weight, table):
-        return ["the embedding has lost its table: it is the head that should change"]
+        return ["the embedding has lost its table: only the head should change"]
     if head.weight.shape != table.shape or not torch.equal(head.weight, table):
         return ["right after tie the head's numbers are not those of the embedding"]
     if head.weight is embedding.weight:
-        return [] if embedding.weight.requires_grad else ["they are one table, but it is frozen: neither can learn now"]
+        return [] if embedding.weight.requires_grad else ["they share one table, but it is frozen: neither can learn"]
     if head.weight.data_ptr() == embedding.weight.data_ptr():
-        return ["the two share their memory but are two parameters: the optimizer moves the same numbers twice a step"]
+        return ["the two share memory but are two parameters: the optimizer moves the same numbers twice per step"]
     return ["right after tie the two tables are equal; after one training step they differ"]
 
 
@@ -175,21 +175,21 @@ _TIE = Exercise(
         Mistake(
             "same memory, two parameters",
             _same_memory,
-            "the two share their memory but are still two parameters, and the optimizer moves the numbers twice a step",
+            "the two share memory but are still two parameters: the optimizer moves the same numbers twice per step",
         ),
         Mistake("wrong way", _wrong_way, "they are tied, but to the head's table: the embedding has lost its own"),
         Mistake(
-            "no parameter",
+            "not a parameter",
             _cloned,
-            "torch refuses: a clone, a slice or the layer itself is no parameter; give the head the embedding's own",
+            "torch refuses: a clone, a slice or the layer itself is not a parameter; give the head the embedding's own",
         ),
-        Mistake("frozen", _frozen, "they are one table, but requires_grad is False now: neither of the two can learn"),
+        Mistake("frozen", _frozen, "they share one table, but it no longer requires a gradient: neither can learn"),
         Mistake("nothing done", lambda embedding, head: embedding.weight, "the head's table is not the embedding's"),
     ],
     where="section 9.4",
 )
 
-# 9.C  Beyond the context length. A model of seven tokens that sees four at most stands in.
+# 9.C  Beyond the context length. A model with seven tokens and a context length of four plays the part.
 
 
 def next_logits(ids: Tensor) -> Tensor:
@@ -219,24 +219,24 @@ _CONTINUE = Exercise(
             lambda next_logits, ids, max_new_tokens, context_length: _continue(
                 lambda whole: next_logits(whole[:, :context_length]), ids, max_new_tokens, 9_999
             ),
-            "short texts are right; beyond context_length the same token comes again and again",
+            "short texts are right; beyond context_length the same token is repeated again and again",
         ),
         Mistake(
             "not cut",
             lambda next_logits, ids, max_new_tokens, context_length: _continue(next_logits, ids, max_new_tokens, 9_999),
-            "the model is given more than context_length tokens, and refuses: cut axis 1, the tokens, at every step",
+            "the model gets more than context_length tokens and refuses: cut axis 1, the tokens, at every step",
         ),
         Mistake(
             "new tokens only",
             lambda next_logits, ids, max_new_tokens, context_length: _continue(
                 next_logits, ids, max_new_tokens, context_length
             )[:, ids.shape[1] :],
-            "only what was written comes back: the whole text is asked for",
+            "only the new tokens are returned: the exercise asks for the whole text",
         ),
         Mistake(
             "cut the wrong way",
             lambda next_logits, ids, max_new_tokens, context_length: next_logits(ids[:, context_length:]),
-            "nothing is left for the model to see: [:, -context_length:] are the last ones",
+            "nothing is left for the model to see: the last tokens are [:, -context_length:]",
         ),
         Mistake(
             "text cut",
@@ -286,57 +286,57 @@ _NORM = Exercise(
         Mistake(
             "over the tokens",
             lambda x, eps: _norm_over(x, eps, -2),
-            "you norm over the tokens, axis −2: each token is normed over its own entries, axis −1",
+            "you normalise over the tokens, axis −2: normalise each token over its own entries, axis −1",
         ),
         Mistake(
             "over everything",
             lambda x, eps: _norm_over(x, eps, tuple(range(x.dim()))),
-            "you norm over the whole tensor at once: each token has a mean and a variance of its own",
+            "you normalise over the whole tensor at once: each token has its own mean and variance",
         ),
         Mistake(
-            "no root",
+            "no square root",
             lambda x, eps: (x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True) + eps),
-            "you divide by the variance: divide by its root",
+            "you divide by the variance: divide by its square root",
         ),
         Mistake(
-            "eps after the root",
+            "eps after the square root",
             lambda x, eps: (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + eps),
-            "you add eps to the root: it is added to the variance, before the root is taken",
+            "you add eps to the square root: add it to the variance, before you take the square root",
         ),
         Mistake(
-            "n − 1, and eps after the root",
+            "n − 1, and eps after the square root",
             lambda x, eps: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps),
-            "std divides by n − 1 unless you say correction=0, and eps goes under the root",
+            "std divides by n − 1 unless you pass correction=0, and eps belongs under the square root",
         ),
         Mistake(
             "no eps",
             lambda x, eps: (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True),
-            "a vector of equal numbers gives nan: eps is missing",
+            "a vector of equal numbers becomes nan: eps is missing",
         ),
         Mistake(
-            "mean left in",
+            "mean not subtracted",
             lambda x, eps: x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
             "the mean is not subtracted",
         ),
         Mistake(
-            "eps not the one given",
+            "fixed eps",
             lambda x, eps: _norm(x, 1e-5),
-            "your eps is always the same: use the one that the function is given",
+            "your eps is always the same: use the one that the function gets",
         ),
         Mistake(
             "mean square",
             lambda x, eps: x / (x.square().mean(-1, keepdim=True) + eps).sqrt(),
-            "you divide by the root of the mean square: subtract the mean first",
+            "you divide by the square root of the mean square: subtract the mean first",
         ),
         Mistake(
             "brackets",
             lambda x, eps: x - x.mean(-1, keepdim=True) / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
-            "only the mean is divided: put the difference into brackets",
+            "only the mean is divided: put the difference in brackets",
         ),
         Mistake(
             "axis lost",
             lambda x, eps: (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt(),
-            "the shapes do not fit: the means have lost an axis, so keep it with keepdim=True",
+            "the shapes do not match: the means have lost an axis, so keep it with keepdim=True",
         ),
     ],
     where="section 9.1",
@@ -361,30 +361,36 @@ _COUNT = Exercise(
         Mistake(
             "weights only",
             lambda emb_dim, qkv_bias: 12 * emb_dim**2,
-            "those are the weights of the linear layers: their biases and the norms come on top",
+            "those are the weights of the linear layers: add their biases and the norms",
         ),
         Mistake(
-            "no bias but qkv's",
+            "only the qkv biases",
             _off_by(lambda e: -6 * e),
-            "the biases of the output projection and of the feed-forward are missing",
+            "the biases of the output projection and of the feed-forward network are missing",
         ),
-        Mistake("norms forgotten", _off_by(lambda e: -4 * e), "the two norms are missing: a scale and a shift each"),
-        Mistake("one norm", _off_by(lambda e: -2 * e), "one of two norms is missing, or both lack their shift"),
+        Mistake(
+            "norms forgotten", _off_by(lambda e: -4 * e), "the two norms are missing: each has a scale and a shift"
+        ),
+        Mistake("one norm", _off_by(lambda e: -2 * e), "one of the two norms is missing, or both lack their shift"),
         Mistake(
             "feed-forward biases forgotten",
             _off_by(lambda e: -5 * e),
-            "the biases of the feed-forward are missing: 4 · emb_dim and emb_dim",
+            "the biases of the feed-forward network are missing: 4 · emb_dim and emb_dim",
         ),
         Mistake(
             "one feed-forward bias",
             _off_by(lambda e: -4 * e**2 - e),
-            "the feed-forward has two layers, there and back, and you counted the first",
+            "the feed-forward network has two layers, there and back, but you counted only the first",
         ),
-        Mistake("not widened", _off_by(lambda e: -6 * e**2 - 3 * e), "the feed-forward is 4 · emb_dim wide inside"),
+        Mistake(
+            "not expanded",
+            _off_by(lambda e: -6 * e**2 - 3 * e),
+            "inside, the feed-forward network has 4 · emb_dim entries",
+        ),
         Mistake(
             "output bias forgotten",
             _off_by(lambda e: -e),
-            "emb_dim are missing: the bias of the output projection, or of the feed-forward's second layer",
+            "emb_dim parameters are missing: the bias of the output projection, or of the second feed-forward layer",
         ),
         Mistake(
             "output projection forgotten",
@@ -394,7 +400,7 @@ _COUNT = Exercise(
         Mistake(
             "qkv bias always",
             lambda emb_dim, qkv_bias: _parameters(emb_dim, True),
-            "you counted a bias for queries, keys and values always: without qkv_bias they have none",
+            "you always counted a bias for queries, keys and values: without qkv_bias they have none",
         ),
         Mistake(
             "qkv bias never",
@@ -404,10 +410,10 @@ _COUNT = Exercise(
         Mistake(
             "one qkv bias",
             lambda emb_dim, qkv_bias: _parameters(emb_dim, False) + (emb_dim if qkv_bias else 0),
-            "qkv_bias gives a bias to queries, to keys and to values: three, and you counted one",
+            "qkv_bias adds a bias to queries, to keys and to values: three, but you counted one",
         ),
         Mistake(
-            "qkv bias turned round",
+            "qkv bias inverted",
             lambda emb_dim, qkv_bias: _parameters(emb_dim, not qkv_bias),
             "you count the bias of queries, keys and values exactly when there is none",
         ),
@@ -432,52 +438,52 @@ _LOSS = Exercise(
         Mistake(
             "not shifted",
             lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.flatten()),
-            "each row is judged by the token that it has just seen: row t is about token t + 1",
+            "each row is scored on the token that it has just seen: row t predicts token t + 1",
         ),
         Mistake(
             "shifted the other way",
             lambda logits, ids: F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, :-1].flatten()),
-            "shifted, but the wrong way: row t is judged by token t − 1, which it has seen long ago",
+            "shifted, but in the wrong direction: row t is scored on token t − 1, which it has already seen",
         ),
         Mistake(
-            "both cut alike",
+            "both cut the same way",
             lambda logits, ids: F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten()),
-            "both have lost their first place, so each row still meets the token that it has just seen",
+            "both have lost their first position, so each row is still scored on the token that it has just seen",
         ),
         Mistake(
             "rolled",
             lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten()),
-            "the last row is judged by the text's own first token: it has no target, so leave it out",
+            "the last row is scored on the text's own first token: it has no target, so leave it out",
         ),
         Mistake(
             "rolled over all texts",
             lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.flatten().roll(-1)),
-            "the last row of each text is judged by the first token of another: it has no target, so leave it out",
+            "the last row of each text is scored on the first token of another: it has no target, so leave it out",
         ),
         Mistake(
-            "over the border",
+            "across the boundary",
             lambda logits, ids: F.cross_entropy(logits.flatten(0, 1)[:-1], ids.flatten()[1:]),
-            "the last row of a text is judged by the first token of the next text: cut before you flatten",
+            "the last row of a text is scored on the first token of the next text: cut before you flatten",
         ),
         Mistake(
             "last row only",
             lambda logits, ids: F.cross_entropy(logits[:, -2], ids[:, -1]),
-            "only one row of each text is judged: in training all are that have a target",
+            "only one row of each text counts: in training every row with a target counts",
         ),
         Mistake(
             "summed",
             lambda logits, ids: F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="sum"),
-            "that is the sum: the mean is asked for",
+            "that is the sum: the exercise asks for the mean",
         ),
         Mistake(
             "softmax twice",
             lambda logits, ids: _loss(torch.softmax(logits, dim=-1), ids),
-            "cross_entropy takes logits and does its own softmax: here softmax is taken twice",
+            "cross_entropy takes logits and applies softmax itself: here softmax is applied twice",
         ),
         Mistake(
             "wrong axis order",
             lambda logits, ids: F.cross_entropy(logits[:, :-1], ids[:, 1:]),
-            "cross_entropy takes axis 1 for the vocabulary: flatten texts and positions into one axis first",
+            "cross_entropy takes axis 1 as the vocabulary: first flatten texts and positions into one axis",
         ),
     ],
     where="section 9.5",
@@ -503,7 +509,7 @@ _ODDS = Exercise(
         Mistake(
             "multiplied",
             lambda logits, temperature, top_k: _odds(logits, 1 / temperature, top_k),
-            "a high temperature makes your odds steeper: divide the logits by it",
+            "a high temperature makes your probabilities more uneven: divide the logits by it",
         ),
         Mistake(
             "temperature forgotten",
@@ -513,21 +519,21 @@ _ODDS = Exercise(
         Mistake(
             "top_k forgotten",
             lambda logits, temperature, top_k: torch.softmax(logits / temperature, dim=-1),
-            "top_k has no effect: all tokens can be drawn",
+            "top_k has no effect: every token can be sampled",
         ),
         Mistake(
-            "not shared out",
+            "not renormalised",
             lambda logits, temperature, top_k: (
                 torch.softmax(logits / temperature, dim=-1) * (_odds(logits, 1.0, top_k) > 0)
             ),
-            "the right tokens have 0, but the others do not add up to 1: hide them before softmax",
+            "the right tokens have 0, but the others do not sum to 1: hide tokens before softmax",
         ),
         Mistake(
             "hidden with 0",
             lambda logits, temperature, top_k: torch.softmax(
                 torch.where(_odds(logits, 1.0, top_k) > 0, logits, 0.0) / temperature, dim=-1
             ),
-            "you set the other logits to 0, a score like any other: −inf hides",
+            "you set the other logits to 0, a score like any other: −inf hides them",
         ),
         Mistake(
             "the lowest",
@@ -537,35 +543,35 @@ _ODDS = Exercise(
             "you keep the top_k lowest logits: keep the highest",
         ),
         Mistake(
-            "places lost",
+            "indices lost",
             lambda logits, temperature, top_k: F.pad(
                 torch.softmax(logits.topk(top_k).values / temperature, dim=-1), (0, len(logits) - top_k)
             ),
-            "the odds are right, but stand at the first places instead of at their tokens' own",
+            "the probabilities are right, but at the first indices instead of at those of their tokens",
         ),
         Mistake(
             "one too few",
             lambda logits, temperature, top_k: torch.softmax(
                 logits.masked_fill(logits <= logits.topk(top_k).values[-1], -torch.inf) / temperature, dim=-1
             ),
-            "the last of the top_k is lost: hide what is below it, not what equals it",
+            "the last of the top_k is lost: hide what is lower than it, not what equals it",
         ),
         Mistake(
             "temperature after softmax",
             lambda logits, temperature, top_k: _odds(logits, 1.0, top_k) / temperature,
-            "you divide probabilities by the temperature, and they no longer add up to 1: divide the logits",
+            "you divide probabilities by the temperature, so they no longer sum to 1: divide the logits",
         ),
         Mistake(
             "only k numbers",
             lambda logits, temperature, top_k: torch.softmax(logits.topk(top_k).values / temperature, dim=-1),
-            "those are the odds of the top_k tokens alone: give a number for each token of the vocabulary, 0 for the "
+            "those are the probabilities of the top_k tokens alone: return one per token of the vocabulary, 0 for the "
             "others",
         ),
     ],
     where="section 9.6",
 )
 
-# 9.5  Write until the end.
+# 9.5  Generate until the end.
 
 
 def last_logits(ids: Tensor) -> Tensor:
@@ -610,34 +616,34 @@ _UNTIL = Exercise(
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, -1, max_new_tokens, context_length
             ),
-            "it writes on after end_id",
+            "it continues after end_id",
         ),
         Mistake("end left out", _end_left_out, "end_id is missing at the end: append it, then stop"),
         Mistake(
             "end in the given text",
             _any_end,
-            "an end_id in the text that was given keeps it from writing: only what is written ends the loop",
+            "an end_id in the given text keeps it from generating: only a new token may end the loop",
         ),
         Mistake(
             "end in the given text, one token later",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, 1 if end_id in ids else max_new_tokens, context_length
             ),
-            "an end_id in the text that was given stops it after one token: look only at the token just written",
+            "an end_id in the given text stops it after one token: check only the token just generated",
         ),
         Mistake(
             "given text ends with it",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: (
                 ids if ids[-1] == end_id else _until(next_logits, ids, end_id, max_new_tokens, context_length)
             ),
-            "a given text that ends with end_id is not continued: write first, then look at what was written",
+            "a given text that ends with end_id is not continued: generate first, then check the new token",
         ),
         Mistake(
             "given tokens counted",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, max_new_tokens - len(ids), context_length
             ),
-            "max_new_tokens counts only new tokens, and yours counts those that were given too",
+            "max_new_tokens counts only new tokens, but you also count the given ones",
         ),
         Mistake(
             "text cut",
@@ -651,35 +657,35 @@ _UNTIL = Exercise(
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, max_new_tokens, 9_999
             ),
-            "the model is given more than context_length tokens, and refuses",
+            "the model gets more than context_length tokens and refuses",
         ),
         Mistake(
             "new tokens only",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, max_new_tokens, context_length
             )[len(ids) :],
-            "only what was written comes back: the whole text is asked for",
+            "only the new tokens are returned: the exercise asks for the whole text",
         ),
         Mistake(
             "one too few",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, max_new_tokens - 1, context_length
             ),
-            "it writes one token fewer than max_new_tokens",
+            "it generates one token fewer than max_new_tokens",
         ),
         Mistake(
             "one too many",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 next_logits, ids, end_id, max_new_tokens + 1, context_length
             ),
-            "it writes one token more than max_new_tokens",
+            "it generates one token more than max_new_tokens",
         ),
         Mistake(
             "the first tokens",
             lambda next_logits, ids, end_id, max_new_tokens, context_length: _until(
                 lambda _: next_logits(ids[:context_length]), ids, end_id, max_new_tokens, context_length
             ),
-            "the model always sees the same first tokens: give it the last ones, with what was written",
+            "the model always sees the same first tokens: give it the last ones, including those just generated",
         ),
     ],
     where="section 9.6",
@@ -702,7 +708,7 @@ class _UpsideDown(MultiHeadAttention):
 
 
 class _OtherNumbers:
-    """GPT-2's pieces with other numbers, as another vocabulary would give them."""
+    """GPT-2's tokens with other IDs, as another vocabulary would number them."""
 
     def encode(self, text: str) -> list[int]:
         return [(token_id + 1_000) % 50_257 for token_id in get_tokenizer().encode_ordinary(text)]
@@ -737,12 +743,12 @@ _FAULTS = {"A": _forget_eval, "B": _turn_mask, "C": _lose_blank, "D": _count_fro
 
 
 def sealed_run(letter: str, model: GPTModel, text: str) -> Trace:
-    """Return the trace of a run that was broken in a way to be found out; the model itself is left alone.
+    """Return the trace of a run with a fault for the learner to find; the model itself is left alone.
 
     Args:
         letter: which of the broken runs, "A" to "E".
         model: a model in eval mode.
-        text: begins with a blank, and leaves at least one position of the model free.
+        text: begins with a space, and is at least one token shorter than the model's context length.
 
     Raises:
         ValueError: there is no such run.
@@ -759,33 +765,37 @@ _STATIONS = Exercise(
         Mistake(
             "another text",
             ["text"] * 5,
-            "all five differ at the text: was your good run made from the same text, with its blank?",
+            "all five differ at the text: did you trace your good run on the same text, with its leading space?",
         ),
-        Mistake("the end", ["next_token"] * 5, "that is the end, where what went wrong shows last: look for the first"),
         Mistake(
-            "the good run without its blank",
+            "the end",
+            ["next_token"] * 5,
+            "that is the end, where every fault shows last: look for the first difference",
+        ),
+        Mistake(
+            "the good run without its space",
             ["text", "text", None, "text", "text"],
-            "your good run was made from the text without its blank: C, which lost it, then seems right",
+            "your good run was made without the leading space: C, which lost it, then looks right",
         ),
         Mistake(
             "eval and positions",
             ["position_embeddings", "block_1", "text", "input_embeddings", "token_ids"],
-            "A and D are exchanged",
+            "A and D are swapped",
         ),
         Mistake(
             "the consequence of the IDs",
             ["input_embeddings", "block_1", "text", "position_embeddings", "batch"],
-            "all right but E: the batch is made of something that differs already",
+            "all right except E: the batch is made from something that already differs",
         ),
         Mistake(
             "the consequence of the positions",
             ["input_embeddings", "block_1", "text", "input_embeddings", "token_ids"],
-            "all right but D: the sum differs because one of its two parts does",
+            "all right except D: the sum differs because one of its two parts does",
         ),
         Mistake(
             "the consequence of the text",
             ["input_embeddings", "block_1", "token_ids", "position_embeddings", "token_ids"],
-            "all right but C: the IDs differ because something before them does",
+            "all right except C: the IDs differ because something before them does",
         ),
     ],
     where="section 9.8",
@@ -798,33 +808,33 @@ _CAUSES = Exercise(
         Mistake(
             "eval and positions",
             [0, 4, 2, 1, 3],
-            "A and D are exchanged: dropout comes after positions have been added",
+            "A and D are swapped: dropout comes after the positions are added",
         ),
         Mistake(
-            "the other way round",
+            "the wrong direction",
             [3, 0, 2, 4, 1],
             "that is the run for each cause: give the cause for each run, A to E",
         ),
         Mistake(
-            "blank and tokenizer",
+            "space and tokenizer",
             [1, 4, 3, 0, 2],
-            "C and E are exchanged: a lost blank shows in the text itself, before any tokenizer sees it",
+            "C and E are swapped: a lost space shows in the text itself, before any tokenizer sees it",
         ),
         Mistake(
             "mask and head",
             [1, 5, 2, 0, 3],
-            "all right but B: another head would show at logits, and no sooner",
+            "all right except B: a different head would first show at logits",
         ),
         Mistake(
             "eval and head",
             [5, 4, 2, 0, 3],
-            "all right but A: another head would show at logits, and A differs long before",
+            "all right except A: a different head would first show at logits, and A differs long before",
         ),
     ],
     where="section 9.8",
 )
 
-# 9.8  First losses. Between ln 8192 = 9.0109 and 9.01: either will do.
+# 9.8  First losses. The answer lies between ln 8192 = 9.0109 and 9.01, so that either will do.
 
 _LN = 9.0105
 
@@ -834,34 +844,34 @@ _FIRST = Exercise(
         Mistake(
             "base 2",
             [13.0, False, True, False],
-            "13 is the logarithm to base 2: the loss is measured with the natural one",
+            "13 is the logarithm to base 2: the loss uses the natural logarithm",
         ),
-        Mistake("base 10", [3.91, False, False, True], "that is the logarithm to base 10: take the natural one"),
+        Mistake("base 10", [3.91, False, False, True], "that is the logarithm to base 10: use the natural logarithm"),
         Mistake(
             "lower is better",
             [_LN, True, False, True],
-            "an untrained model knows nothing: 4.10 would be right among 60 tokens, not among 8,192",
+            "an untrained model knows nothing: 4.10 would be right for 60 tokens, but not for 8,192",
         ),
         Mistake(
             "tensor",
             [torch.tensor(_LN), True, False, False],
-            "the right loss, but as a tensor: .item() makes it a number",
+            "the right loss, but as a tensor: .item() turns it into a number",
         ),
         Mistake(
-            "to the digit",
+            "too strict",
             [_LN, False, False, False],
-            "9.05 is near enough: the start is random, and so are the targets",
+            "9.05 is close enough: the initial weights are random, and so are the targets",
         ),
         Mistake(
             "sign",
             [-_LN, True, False, False],
-            "a probability below 1 has a negative logarithm: the loss is minus that",
+            "a probability below 1 has a negative logarithm: the loss is minus the logarithm",
         ),
     ],
     where="section 9.5",
 )
 
-# 9.9  Tokens that go through the model, step by step, with a cache.
+# 9.9  How many tokens go through the model, step by step, with a cache.
 
 
 def _through(num_tokens: int, max_new_tokens: int, context_length: int) -> list[int]:
@@ -888,7 +898,7 @@ _THROUGH = Exercise(
         Mistake(
             "window forgotten",
             lambda num_tokens, max_new_tokens, context_length: _through(num_tokens, max_new_tokens, 9_999),
-            "beyond context_length the window moves: nothing kept is right any more, and all of it goes through again",
+            "beyond context_length the window moves: nothing cached is valid now, so the whole window goes through",
         ),
         Mistake(
             "kept beyond the window",
@@ -896,14 +906,14 @@ _THROUGH = Exercise(
                 min(num_tokens, context_length),
                 *[1] * (max_new_tokens - 1),
             ][:max_new_tokens],
-            "one token a step holds only while the whole text fits into the window",
+            "one token per step is right only while the whole text fits into the window",
         ),
         Mistake(
             "text not read",
             lambda num_tokens, max_new_tokens, context_length: [
                 1 if num_tokens + step <= context_length else context_length for step in range(max_new_tokens)
             ],
-            "the first step has to read the whole text: nothing is kept yet",
+            "the first step has to read the whole text: nothing is cached yet",
         ),
         Mistake(
             "window one too short",
@@ -925,7 +935,7 @@ _THROUGH = Exercise(
             lambda num_tokens, max_new_tokens, context_length: sum(
                 _through(num_tokens, max_new_tokens, context_length)
             ),
-            "that is all of the work in one number: give a list with a number for each step",
+            "that is all the work in one number: return a list with one number per step",
         ),
     ],
     where="section 9.7",
