@@ -128,6 +128,14 @@ class TestVerdicts:
         assert checked(seeding).mistake == "squared"
         assert random_states() == before
 
+    def test_the_default_device_does_not_matter(self):
+        torch.set_default_device("meta")
+        try:
+            assert checked(twice).passed
+            assert checked(squares).mistake == "squared"
+        finally:
+            torch.set_default_device(None)
+
     def test_an_interrupt_stops_the_check(self):
         """And the random states are restored, though the answer was interrupted."""
 
