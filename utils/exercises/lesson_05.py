@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from utils.attention import SelfAttention
 from utils.exercises import Exercise, Mistake
+from utils.exercises.differences import shown
 
 _X = torch.tensor([[0.4, -1.2, 0.9, 0.3], [1.5, 0.7, -0.6, 0.1], [-0.3, 0.8, 0.6, -1.1]])
 _W_QUERY = torch.tensor([[0.6, -0.2], [1.1, 0.4], [-0.7, 0.9], [0.3, 1.2]])
@@ -347,7 +348,7 @@ def _probe(answer: type) -> Tensor | list[str]:
         linear.weight.data.copy_(matrix.T)
     output = layer(_X[:2], _X)
     if not isinstance(output, Tensor) and output is not ...:
-        return [f"forward returns {type(output).__name__}: the exercise asks for one tensor, the context vectors"]
+        return [f"forward returns {shown(output)}: the exercise asks for one tensor, the context vectors"]
     return [output, layer(_X[None], _X[None, :1])]
 
 
