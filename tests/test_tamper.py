@@ -1,14 +1,15 @@
-"""Every stored text output counts: when one is changed, the comparison of outputs must fail."""
+"""Every stored text output counts: when one is changed, the comparison must fail; a user's settings change none."""
 
 import copy
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
-from lessons import NOTEBOOKS, code_cells, label, read, tags, texts
+from lessons import NOTEBOOKS, ROOT, code_cells, label, read, tags, texts
 
 COMMAND = "-m pytest --nbval --nbval-current-env -p no:xdist -p no:cacheprovider --color=no --junit-xml=report.xml"
 FAILED = ("failure", "error")
@@ -20,6 +21,8 @@ def compared(nb):
 
 
 def pytest_generate_tests(metafunc):
+    if "k" not in metafunc.fixturenames:
+        return
     # Copy k of a notebook has the k-th text of each cell changed: few runs for many outputs.
     counts = [max(len(texts(cell)) for cell in compared(read(path)).values()) for path in NOTEBOOKS]
     copies = [(path, k) for path, count in zip(NOTEBOOKS, counts) for k in range(count)]
@@ -41,6 +44,26 @@ def test_a_changed_output_is_noticed(path: Path, k: int, tmp_path: Path):
     assert not alarms, f"{path.name}: nothing was changed, and yet nbval objects to the cells {alarms}"
     missed = [label(cell) for number, cell in changed.items() if "Cell outputs differ" not in failures[number]]
     assert not missed, f"{path.name}: a changed output went unnoticed in the cells {missed}"
+
+
+def test_a_users_settings_change_no_output(tmp_path: Path, monkeypatch):
+    files = {
+        "profile_default/ipython_config.py": 'get_config().InteractiveShell.ast_node_interactivity = "all"',
+        "profile_default/startup/start.py": "started = True",
+        "start.py": "started = True",
+        "matplotlibrc": "text.usetex: True",
+    }
+    for name, content in files.items():
+        (tmp_path / "user" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "user" / name).write_text(content, encoding="utf-8")
+    for variable, name in {"IPYTHONDIR": "", "PYTHONSTARTUP": "start.py", "MATPLOTLIBRC": "matplotlibrc"}.items():
+        monkeypatch.setenv(variable, str(tmp_path / "user" / name))
+    source = 'import matplotlib\n"not the last"\n"started" in globals(), matplotlib.rcParams["text.usetex"]'
+    output = nbformat.v4.new_output("execute_result", {"text/plain": "(False, False)"}, execution_count=1)
+    cell = nbformat.v4.new_code_cell(source, outputs=[output], execution_count=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "lesson.ipynb")
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    assert compare(tmp_path / "lesson.ipynb") == [""]
 
 
 def other(text: str) -> str:
