@@ -1,4 +1,4 @@
-"""Check a built site: every link within it leads somewhere, and no page or style sheet asks another host for anything.
+"""Check a built site: every link within it leads somewhere, and nothing is loaded from another host.
 
 python docs/check_links.py docs/_build/html
 """
@@ -35,14 +35,14 @@ class Page(HTMLParser):
 
 
 def _style_urls(css: str) -> list[str]:
-    """The addresses in a style sheet, but for pictures that it holds itself."""
+    """The addresses in a style sheet, except those of pictures that it contains itself."""
     found = re.findall(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""", css)
     return [address for pair in found for address in pair if address and not address.startswith("data:")]
 
 
 def problems(site: Path) -> Iterator[str]:
-    """Yield what is wrong in a built site, place by place."""
-    # _static/ holds parts of templates as well, which are no pages.
+    """Yield what is wrong in a built site, one address at a time."""
+    # _static/ also holds parts of templates, which are not pages.
     pages = {path: Page(path) for path in sorted(site.rglob("*.html")) if site / "_static" not in path.parents}
     if not pages:
         yield f"{site}: there is no page"
@@ -65,7 +65,7 @@ def _problem(address: str, origin: Path, pages: dict[Path, Page], loaded: bool) 
     if not target.is_file():
         return "there is no such file"
     if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors | {"top"}:
-        return "there is no such place on the page"
+        return "there is no such anchor on the page"
     return None
 
 

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; `make docs` runs it from the repository's root, so that notebooks are read in place."""
+"""How Sphinx builds the site; `make docs` runs it from the repository's root, so that notebooks are read in place."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = html_title = about["name"]
 language = "en"
-smartquotes = False  # in a course on tokens, "--" must not become a dash, nor a quote another one
+smartquotes = False  # in a course on tokens, "--" must not become a dash, nor straight quotes curly ones
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "data/README.md"]
 exclude_patterns = [".*", "docs/_build", "docs/node_modules"]
@@ -58,9 +58,9 @@ html_context = {"default_mode": "auto"}
 html_theme_options = {
     "home_page_in_toc": True,
     "navbar_persistent": [],
-    "use_download_button": False,  # it offers more than works; article-header-buttons.html has our own
+    "use_download_button": False,  # it offers formats that do not work; article-header-buttons.html has our own
     "use_fullscreen_button": False,
-    "back_to_top_button": False,  # it would lie on the text
+    "back_to_top_button": False,  # it would cover the text
     "show_toc_level": 2,
     "footer_content_items": ["extra-footer.html"],
     "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",

@@ -1,4 +1,4 @@
-"""What the site says about the lessons, read from the notebooks, so that nothing is said twice.
+"""What the site says about the lessons, read from the notebooks, so that nothing is written twice.
 
 A page of docs/ has lines such as `<!-- build: lesson-table -->`, which the build fills in.
 """
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Lesson:
-    """A notebook, read for what its page, its place on the route and the glossary need."""
+    """A notebook, read for what its page, its position on the route and the glossary need."""
 
     path: Path
 
@@ -55,8 +55,8 @@ class Lesson:
     def abilities(self) -> list[str]:
         return self.facts["After this you can"].split(" · ")
 
-    def place(self, stations: Sequence[str]) -> int:
-        """Return the place on the route of the station that the lesson lights up, or of the last one."""
+    def position(self, stations: Sequence[str]) -> int:
+        """Return the position on the route of the station that the lesson highlights; of several, the last one's."""
         lit = re.search(r'plot_route\("(.+?)"(?:, through="(.+?)")?\)', "\n".join(self._sources("code")))
         first, last = lit.groups()
         # Two stations are called text: where the route starts, and where it ends.
@@ -64,13 +64,13 @@ class Lesson:
 
     @cached_property
     def words(self) -> set[str]:
-        """The places in the glossary of the words that the lesson lists as learned."""
+        """The anchors in the glossary of the words that the lesson lists as learned."""
         return set(re.findall(r"\]\(\.\./docs/glossary\.md#([^)]+)\)", self.text.rpartition("\nWords learned:")[2]))
 
 
 @cache
-def read_lessons(folder: Path = ROOT / "notebooks") -> list[Lesson]:
-    return [Lesson(path) for path in sorted(folder.glob("*.ipynb"))]
+def read_lessons() -> list[Lesson]:
+    return [Lesson(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
 
 
 def slug(heading: str) -> str:
@@ -101,9 +101,9 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
 
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
     """Return the route as a list in HTML: its stations, each with links to the lessons there."""
-    items, places = [], [lesson.place(stations) for lesson in lessons]
-    for place, station in enumerate(stations):
-        here = [lesson for lesson, its_place in zip(lessons, places) if its_place == place]
+    items, positions = [], [lesson.position(stations) for lesson in lessons]
+    for position, station in enumerate(stations):
+        here = [lesson for lesson, its_position in zip(lessons, positions) if its_position == position]
         links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
         kind = "station" if here else "station quiet"
         name = "and more" if station == "…" else station
@@ -112,8 +112,9 @@ def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> st
     return f'<ol class="route" style="--token: {colour}">\n' + "\n".join(items) + "\n</ol>"
 
 
-def modules(package: Path = ROOT / "utils") -> list[str]:
-    """Return the names of the modules that a learner imports from; a package speaks for what is in it."""
+def modules() -> list[str]:
+    """Return the names of the modules that a learner imports from; a package stands for its modules."""
+    package = ROOT / "utils"
     found = [path.stem for path in package.glob("*.py")] + [path.parent.name for path in package.glob("*/__init__.py")]
     return [f"{package.name}.{name}" for name in sorted(found) if name != "__init__"]
 

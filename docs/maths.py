@@ -1,7 +1,7 @@
-"""Maths without a network: at the build KaTeX, run by node, makes each formula into HTML and MathML.
+"""Maths without a network: during the build KaTeX, run by Node, renders each formula as HTML and MathML.
 
-One short run of node a formula, and not a server that renders them all: nothing is left running
-when a build is stopped, and nothing is waited for on a busy machine.
+One short run of Node per formula, rather than a server that renders them all: nothing is left running
+when a build is stopped, and nothing times out on a busy machine.
 """
 
 import re
@@ -54,13 +54,15 @@ def copy_katex(app: Sphinx) -> None:
     """Put KaTeX's style sheet and fonts where the pages find them."""
     missing = [what for what, there in {"node": shutil.which("node"), str(DIST): DIST.exists()}.items() if not there]
     if missing:
-        raise ConfigError(f"for the maths {' and '.join(missing)} is missing: install Node.js, then run `make docs`")
+        raise ConfigError(
+            f"to render formulas, {' and '.join(missing)} is missing: install Node.js, then run `make docs`"
+        )
     target = app.outdir / "_static" / "katex"
     shutil.copytree(
         DIST / "fonts", target / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"), dirs_exist_ok=True
     )
     css = (DIST / "katex.min.css").read_text(encoding="utf-8")
-    # Every browser of today takes woff2: the other formats would only make the site larger.
+    # Every current browser reads woff2: the other formats would only make the site larger.
     css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("\w+"\)', "", css)
     (target / "katex.min.css").write_text(css, encoding="utf-8")
 

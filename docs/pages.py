@@ -17,7 +17,7 @@ def fill(text: str, makers: dict[str, Callable[..., str]]) -> str:
 
 
 def with_lesson_links(page: str, lessons: Sequence[Lesson]) -> str:
-    """Return a page in which each "Lesson 4" outside headings is a link, if there is such a lesson yet."""
+    """Return a page in which each "Lesson 4" outside headings is a link, if there is such a lesson."""
     by_number = {str(lesson.number): lesson for lesson in lessons}
 
     def linked(match: re.Match) -> str:
@@ -29,7 +29,7 @@ def with_lesson_links(page: str, lessons: Sequence[Lesson]) -> str:
 
 
 def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
-    """Return the glossary with its "(Lesson 4)" turned into links to all lessons that list the word as learned.
+    """Return the glossary with each "(Lesson 4)" replaced by links to all lessons that list the word as learned.
 
     Raises:
         ValueError: the lesson that a term names does not list it.
@@ -42,7 +42,7 @@ def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
         if not named or int(named[1]) not in [lesson.number for lesson in teach]:
             listed = ", ".join(lesson.heading for lesson in teach) or "none"
             raise ValueError(
-                f"glossary: {term!r} must end with (Lesson n), and n list it as learned; these do: {listed}"
+                f"glossary: {term!r} must end with (Lesson n), where lesson n lists it as learned; these do: {listed}"
             )
         links = ", ".join(link(lesson, f"Lesson {lesson.number}") for lesson in teach)
         return f"{section[: named.start()]}({links})\n\n"
@@ -54,17 +54,17 @@ def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
 def for_site(notebook: str) -> str:
     """Return a notebook's source with links as the site has them.
 
-    README's place is taken by the landing page, and headings of notebooks have JupyterLab's
-    anchors, in which capitals and punctuation stay.
+    The landing page replaces README, and the anchors of headings, in which JupyterLab keeps capitals
+    and punctuation, are those of the site.
     """
     text = notebook.replace("](../README.md)", "](../docs/index.md)")
     return re.sub(r"(\]\([\w/.-]*\.ipynb#)([^)]+)\)", lambda match: f"{match[1]}{slug(match[2])})", text)
 
 
 def docstring(text: str) -> str:
-    """Return a docstring in the form that Sphinx reads: what stands between backticks is code, letter by letter.
+    """Return a docstring in the form that Sphinx reads: text between backticks is code, unchanged to the letter.
 
-    Examples (`>>>` up to the next blank line) stay as they are.
+    Examples (from `>>>` to the next empty line) stay as they are.
     """
     # Sphinx would take the words of "Args: As for `StackedHeads`." for names of arguments.
     text = re.sub(r"^Args:\n +([^:\n]+)$", r":Parameters: \1", text, flags=re.MULTILINE)

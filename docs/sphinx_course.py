@@ -1,4 +1,4 @@
-"""What Sphinx does for this course beyond its extensions: generated parts, words for figures, descriptions."""
+"""What Sphinx does for this course beyond its extensions: generated parts, alt texts for figures, descriptions."""
 
 from functools import partial
 from html import escape
@@ -12,7 +12,7 @@ from sphinx.transforms import SphinxTransform
 
 from utils.plots import AXIS_COLOURS, ROUTE
 
-LIVE = "In JupyterLab this cell has a slider; the figure that goes with it here stands still."
+LIVE = "In JupyterLab this cell has a slider; on this page its figure does not change."
 
 
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -38,7 +38,7 @@ def mark_code(app: Sphinx, what: str, name: str, thing: object, options: dict, l
 
 
 class Figures(SphinxTransform):
-    """Give each picture of a notebook its own words, and a frame that scrolls where the screen is narrow."""
+    """Give each picture of a notebook its alt text, and a frame that scrolls where the screen is narrow."""
 
     default_priority = 400
 
@@ -51,7 +51,7 @@ class Figures(SphinxTransform):
 
 
 class LiveSliders(SphinxTransform):
-    """Say under a cell with a slider why nothing is seen there."""
+    """Say under a cell with a slider why nothing is shown there."""
 
     default_priority = 400
 
@@ -62,7 +62,7 @@ class LiveSliders(SphinxTransform):
 
 
 class FieldDashes(SphinxTransform):
-    """Make a dash of the hyphens that Sphinx puts after an argument's name: smartquotes, which would, is off."""
+    """Replace the hyphens that Sphinx puts after an argument's name by a dash, as smartquotes would if it were on."""
 
     default_priority = 400
 
@@ -77,7 +77,7 @@ def is_mime_bundle(node: nodes.Node) -> bool:
 
 
 def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give each page its first sentences as description, and a lesson the address of its notebook."""
+    """Give each page its first sentences as its description, and each lesson the address of its notebook."""
     first = next(doctree.findall(nodes.paragraph), None) if doctree else None
     if first:
         words = escape(shorten(first.astext(), 160, placeholder=" …"))

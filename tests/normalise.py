@@ -1,4 +1,4 @@
-"""Take what no reader and no comparison can use out of run notebooks: live widgets, and streams in two parts.
+"""Remove from executed notebooks what neither a reader nor a comparison can use: live widgets and split streams.
 
 python tests/normalise.py notebooks/*.ipynb
 """

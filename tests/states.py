@@ -1,4 +1,4 @@
-"""What the tests look at to see that nobody's state was changed."""
+"""The random states, which tests compare to see that nothing has changed them."""
 
 import random
 

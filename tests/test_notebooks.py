@@ -10,13 +10,13 @@ from urllib.parse import unquote
 
 import lessons
 import nbformat
-from course import slug
+from course import Lesson, slug
 from lessons import FOLD, NOTEBOOKS, ROOT, code_cells, headings, markdown_cells, read, rule, tags, tasks, without_code
 
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
 TAGS = {"nbval-ignore-output", "live-slider", "raises-exception"}
-# What another machine, folder or day would print otherwise.
+# What would be different on another machine, in another folder or on another day.
 UNSTABLE = {
     "a memory address": r"0x[0-9a-fA-F]{8,}",
     "an absolute path": r"(?<![\w.:/])/(home|root|tmp|usr|var|Users)/|\b[A-Z]:\\|" + re.escape(str(ROOT)),
@@ -27,11 +27,6 @@ UNSTABLE = {
 
 def number(path):
     return int(path.name[:2])
-
-
-def facts(path):
-    """The rows of the table under the title."""
-    return {row[0].strip("*"): row[1] for row in lessons.table(read(path).cells[0].source) if row[0]}
 
 
 def code_lines(cell):
@@ -75,11 +70,11 @@ def test_starts_with_title_sentence_and_table(path):
     first = read(path).cells[0]
     title, sentence = [*(" ".join(block.split()) for block in first.source.split("\n\n")), ""][:2]
     if not re.match(rf"# {number(path)}\. \S", title):
-        yield first, f"“# {number(path)}. Title” is the first line of the lesson"
+        yield first, f"“# {number(path)}. Title” must be the first line of the lesson"
     if not re.fullmatch(r"[^|#<].*[.!?]", sentence) or re.search(r"[.!?] +[A-Z]", sentence):
-        yield first, "one sentence follows the title"
-    if list(facts(path)) != FACTS:
-        yield first, f"the rows of the table are {FACTS}, not {list(facts(path))}"
+        yield first, "one sentence must follow the title"
+    if (rows := list(Lesson(path).facts)) != FACTS:
+        yield first, f"the rows of the table must be {FACTS}, not {rows}"
 
 
 @rule
@@ -87,24 +82,24 @@ def test_headings_are_in_order(path):
     found = headings(read(path))
     for (above, _), (level, text) in pairwise(found):
         if level > above + 1 or level == 1:
-            yield f"heading “{text}”", "it skips a level, or is a second H1"
+            yield f"heading “{text}”", "it skips a level or is a second H1"
     sections = [text for level, text in found if level == 2]
     if sections[-4:] != LAST_SECTIONS:
-        yield "headings", f"the last four of level 2 are {LAST_SECTIONS}, not {sections[-4:]}"
-    for place, text in enumerate(sections[:-4], 1):
-        if not text.startswith(f"{number(path)}.{place} "):
-            yield f"heading “{text}”", f"“## {number(path)}.{place} …” is expected here"
+        yield "headings", f"the last four of level 2 must be {LAST_SECTIONS}, not {sections[-4:]}"
+    for section, text in enumerate(sections[:-4], 1):
+        if not text.startswith(f"{number(path)}.{section} "):
+            yield f"heading “{text}”", f"“## {number(path)}.{section} …” is expected here"
 
 
 @rule
 def test_set_up_cell_then_route(path):
     set_up, route = code_cells(read(path))[:2]
     if code_lines(set_up) > 8:
-        yield set_up, f"the set-up cell has {code_lines(set_up)} lines, at most 8"
+        yield set_up, f"the set-up cell has {code_lines(set_up)} lines; at most 8 are allowed"
     if found := re.search(r"\b(sys\.path|pip|warnings)\b", set_up.source):
-        yield set_up, f"no {found[0]} in the set-up cell"
+        yield set_up, f"{found[0]} does not belong in the set-up cell"
     if "plots.plot_route(" not in route.source:
-        yield route, "the code cell after the set-up shows plots.plot_route(…)"
+        yield route, "the code cell after the set-up must show plots.plot_route(…)"
 
 
 @rule
@@ -112,7 +107,7 @@ def test_predict_prompts_have_folded_answers(path):
     # The first cell may say what *Predict* is for.
     prompts = [cell for cell in markdown_cells(read(path))[1:] if re.search(r"(?<!\*)\*Predict\*(?!\*)", cell.source)]
     if len(prompts) < 3:
-        yield "*Predict*", f"{len(prompts)} prompts, at least 3"
+        yield "*Predict*", f"{len(prompts)} prompts; a lesson needs at least 3"
     for cell in prompts:
         if "Answer" not in dict(FOLD.findall(cell.source)):
             yield cell, "no <details><summary>Answer</summary> under *Predict*"
@@ -123,7 +118,7 @@ def test_folded_parts_are_well_formed(path):
     marks = ("<details>", "</details>", "<summary>", "</summary>\n\n", FOLD)
     for cell in markdown_cells(read(path)):
         if len({len(re.findall(mark, cell.source)) for mark in marks}) > 1:
-            yield cell, "the form is <details><summary>…</summary>, blank line, text, </details>"
+            yield cell, "the form must be <details><summary>…</summary>, empty line, text, </details>"
 
 
 @rule
@@ -135,10 +130,10 @@ def test_tasks_are_numbered_in_their_sections(path):
         if level == 3 and inside:
             inside[-1].append(text)
         elif re.match("(Case|Exercise) ", text):
-            yield f"heading “{text}”", "cases are in the clinic, exercises in their section, both of level 3"
+            yield f"heading “{text}”", "cases belong in the clinic and exercises in their section, both at level 3"
     for name, (kind, labels, least, found) in sections.items():
         if not least <= len(found) <= len(labels):
-            yield name, f"{len(found)} headings of level 3, not {least} to {len(labels)}"
+            yield name, f"{len(found)} headings of level 3 instead of {least} to {len(labels)}"
         for text, label in zip(found, labels):
             if not text.startswith(f"{kind} {number(path)}.{label} · "):
                 yield f"heading “{text}”", f"“### {kind} {number(path)}.{label} · …” is expected here"
@@ -147,20 +142,20 @@ def test_tasks_are_numbered_in_their_sections(path):
 @rule
 def test_tasks_have_stub_check_hints_and_solution(path):
     for task in tasks(read(path)):
-        place = f"{task.kind} {task.number}"
+        where = f"{task.kind} {task.number}"
         summaries = [summary for summary, _ in task.folds]
         if [cell.cell_type for cell in task.below] != ["code", "code", "markdown"]:
-            yield place, "below its heading's cell come stub, check and a Markdown cell with folded parts"
+            yield where, "below its heading there must be a stub, a check and a Markdown cell with folded parts"
         elif not task.name:
-            yield place, f'the cell under the stub is one line: check("{task.number}", name)'
+            yield where, f'the cell under the stub must be one line: check("{task.number}", name)'
         elif summaries != [*(f"Hint {i}" for i in range(1, max(2, len(summaries)))), "Solution"]:
-            yield place, f"its folded parts are Hint 1, …, Solution, not {summaries}"
+            yield where, f"its folded parts must be Hint 1, …, Solution, not {summaries}"
         elif len(task.solutions) != 1:
-            yield place, f"its solution has {len(task.solutions)} ```python blocks, not 1"
+            yield where, f"its solution has {len(task.solutions)} ```python blocks, not 1"
         else:
             for what, source in (("stub", task.below[0].source), ("solution", task.solutions[0])):
                 if task.name not in defined(source):
-                    yield place, f"its {what} does not define {task.name}"
+                    yield where, f"its {what} does not define {task.name}"
 
 
 @rule
@@ -168,11 +163,11 @@ def test_cells_are_short(path):
     lengths = [(cell, code_lines(cell)) for cell in code_cells(read(path))]
     median = statistics.median(length for _, length in lengths)
     if median > 5:
-        yield "code cells", f"the median has {median} lines, at most 5"
+        yield "code cells", f"the median length is {median} lines; at most 5 are allowed"
     long = sum(length > 15 for _, length in lengths)
     for cell, length in lengths:
         if length > 40 or (length > 15 and long > len(lengths) / 10):
-            yield cell, f"{length} lines: nine cells in ten have at most 15, all at most 40"
+            yield cell, f"{length} lines: nine cells in ten may have at most 15, all others at most 40"
 
 
 # Words and links
@@ -186,9 +181,9 @@ def test_terms_in_bold_are_in_the_glossary_and_among_words_learned(path):
     known = {term.lower() for term in glossary()}
     for term in bold_terms(path):
         if term.lower() not in known:
-            yield f"**{term}**", "bold is for defined terms, and docs/glossary.md has no such heading"
+            yield f"**{term}**", "bold is for defined terms, but docs/glossary.md has no such heading"
         elif (term.lower(), slug(term)) not in learned:
-            yield f"**{term}**", f"words learned lack [{term}](../docs/glossary.md#{slug(term)})"
+            yield f"**{term}**", f"the words learned lack [{term}](../docs/glossary.md#{slug(term)})"
 
 
 def test_glossary_terms_are_defined_in_a_lesson():
@@ -214,8 +209,8 @@ def test_links_resolve(path):
 
 @rule
 def test_last_cell_links_the_neighbours(path):
-    last, place = read(path).cells[-1], NOTEBOOKS.index(path)
-    neighbours = [other.name for other in NOTEBOOKS[max(0, place - 1) : place + 2] if other != path]
+    last, index = read(path).cells[-1], NOTEBOOKS.index(path)
+    neighbours = [other.name for other in NOTEBOOKS[max(0, index - 1) : index + 2] if other != path]
     for target in [*neighbours, "../README.md"]:
         if f"]({target})" not in last.source:
             yield last, f"no link to {target} in the last cell"
@@ -226,9 +221,9 @@ def test_readme_table_lists_the_lessons():
     link = re.compile(r"\[(.+?)\]\((notebooks/.+?)\)")
     listed = [(match[2], match[1], row) for row in rows if (match := link.search("|".join(row)))]
     assert [target for target, _, _ in listed] == [f"notebooks/{path.name}" for path in NOTEBOOKS]
-    for path, (_, title, row) in zip(NOTEBOOKS, listed):
-        assert f"{number(path)}. {title}" == headings(read(path))[0][1], f"{path.name} has another title"
-        assert facts(path)["Minutes"] in row, f"{path.name} says {facts(path)['Minutes']} minutes"
+    for lesson, (_, title, row) in zip(map(Lesson, NOTEBOOKS), listed):
+        assert title == lesson.title, f"{lesson.path.name} has another title"
+        assert lesson.facts["Minutes"] in row, f"{lesson.path.name} says {lesson.facts['Minutes']} minutes"
 
 
 @rule
@@ -236,7 +231,7 @@ def test_markdown_is_plain(path):
     for cell in markdown_cells(read(path)):
         text = without_code(cell.source)
         for html in re.findall(r"</?(?!details>|summary>)[a-zA-Z][\w-]*(?:\s[^<>]*)?/?>|<!--", text):
-            yield cell, f"{html}: no HTML but details and summary"
+            yield cell, f"{html}: no HTML except details and summary"
         maths = re.sub(r"\$\$.*?\$\$", "", text.replace(r"\$", ""), flags=re.DOTALL)
         if any(part.count("$") % 2 for part in maths.split("\n\n")):
             yield cell, "a $ without its partner"
@@ -268,7 +263,7 @@ def test_errors_are_declared_and_stderr_is_empty(path):
 def test_no_line_of_code_ends_with_a_semicolon(path):
     for cell in code_cells(read(path)):
         if re.search(r";[ \t]*$", cell.source, re.MULTILINE):
-            yield cell, "a line ends with “;”, which hides no output from nbval"
+            yield cell, "a line ends with “;”, which does not hide output from nbval"
 
 
 @rule
@@ -283,9 +278,9 @@ def test_tags_are_known_and_few_outputs_escape_comparison(path):
     for cell in sliders:
         others.remove(cell)
         if "nbval-ignore-output" not in tags(cell) or cell.outputs:
-            yield cell, "a live slider is tagged nbval-ignore-output too, and stores no output"
+            yield cell, "a live slider must also be tagged nbval-ignore-output, and store no output"
     for cell in others[1:] + sliders[2:]:
-        yield cell, "at most 1 cell besides at most 2 live sliders is not compared"
+        yield cell, "only 1 cell besides at most 2 live sliders may escape comparison"
 
 
 @rule
@@ -296,9 +291,9 @@ def test_stored_form(path):
         "it has 1 MB or more": path.stat().st_size < 1_000_000,
         "its kernel is not named python3": nb.metadata.kernelspec.name == "python3",
         "it holds widget state": "application/vnd.jupyter.widget" not in content and "widgets" not in nb.metadata,
-        "cell ids are missing or doubled": None not in ids and len(set(ids)) == len(ids),
-        "it holds times": not any("execution" in cell.metadata for cell in nb.cells),
-        "it is not written as nbformat writes": content == nbformat.writes(nb, nbformat.NO_CONVERT) + "\n",
+        "cell ids are missing or used twice": None not in ids and len(set(ids)) == len(ids),
+        "it holds timings": not any("execution" in cell.metadata for cell in nb.cells),
+        "it is not written as nbformat writes it": content == nbformat.writes(nb, nbformat.NO_CONVERT) + "\n",
     }
     yield from (("the file", f"{problem}: run `make notebooks`") for problem in kept if not kept[problem])
 
@@ -320,7 +315,7 @@ def test_pictures_have_words(path):
             words = output.get("data", {}).get("text/plain", "")
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if kinds and not (kinds == ["image/png"] and words.strip() and "Figure size" not in words and words == alt):
-                yield cell, "a picture is image/png with an alt text, which is its text/plain too"
+                yield cell, "a picture must be image/png with an alt text that is also its text/plain"
 
 
 @rule

@@ -1,4 +1,4 @@
-"""The browser of the tests: an existing Chrome or Chromium, or Debian's, installed where that can be done.
+"""The browser that the tests use: an installed Chrome or Chromium, or else Debian's, installed where possible.
 
 python tests/browser/chrome.py
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ON_A_MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-# Nothing is asked of the network but the pages under test.
+# Nothing but the pages under test is requested from the network.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -31,7 +31,7 @@ def find_chrome() -> str | None:
 
 
 def driver_can_start() -> bool:
-    """Whether the library is there to which Playwright's driver is linked, on Linux."""
+    """Whether the library that Playwright's driver needs on Linux is installed."""
     try:
         ctypes.CDLL("libatomic.so.1" if sys.platform == "linux" else None)
     except OSError:
@@ -42,11 +42,11 @@ def driver_can_start() -> bool:
 def missing() -> str | None:
     """Say in one sentence what is missing and how to get it; None if nothing is."""
     if find_chrome() is None and os.environ.get("CHROME"):
-        return f"There is no program at $CHROME, {os.environ['CHROME']}: let it name a Chrome or Chromium, or unset it."
+        return f"There is no program at $CHROME, {os.environ['CHROME']}: set it to a Chrome or Chromium, or unset it."
     if find_chrome() is None:
         return (
             "The browser tests need Chrome or Chromium: install one (on Debian and Ubuntu, as root, "
-            "apt-get install chromium), or let the environment variable CHROME hold the path of yours."
+            "apt-get install chromium), or set the environment variable CHROME to the path of yours."
         )
     if not driver_can_start():
         return "The browser tests need libatomic.so.1: on Debian and Ubuntu, as root, apt-get install libatomic1."
@@ -54,7 +54,7 @@ def missing() -> str | None:
 
 
 def can_install() -> bool:
-    # Ubuntu's package of that name is but a pointer to a snap, which runs in no container.
+    # Ubuntu's package of that name only points to a snap, which does not run in a container.
     os_release = Path("/etc/os-release")
     debian = os_release.exists() and "ID=debian" in os_release.read_text(encoding="utf-8").splitlines()
     return debian and os.geteuid() == 0 and not os.environ.get("CHROME")
@@ -69,6 +69,6 @@ def install() -> None:
 
 if __name__ == "__main__":
     if missing() and can_install():
-        print("Installing what the browser tests need of Debian.", flush=True)
+        print("Installing from Debian what the browser tests need.", flush=True)
         install()
     sys.exit(missing())

@@ -13,7 +13,7 @@ from lessons import ROOT
 from playwright.sync_api import sync_playwright
 from xdist.scheduler import LoadScopeScheduling
 
-# Lab shows and runs a copy of what a reader opens; utils can then only be the checkout's own.
+# JupyterLab shows and runs a copy of what a reader opens, so that utils can only come from the checkout.
 NOT_COPIED = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "*.egg-info", "utils", "tests")
 
 
@@ -58,7 +58,7 @@ def lab(chromium, tmp_path_factory):
             "JUPYTERLAB_WORKSPACES_DIR",
         )
     }
-    # In place of opening a browser the server says what it would have opened.
+    # Instead of opening a browser, the server prints what it would have opened.
     environment = {**os.environ, **own_folders, "BROWSER": "echo %s", "OMP_NUM_THREADS": "1"}
     for inherited in ("MAKEFLAGS", "MAKELEVEL"):  # of the `make test-browser` that runs these tests
         environment.pop(inherited, None)
@@ -79,7 +79,7 @@ def lab(chromium, tmp_path_factory):
 
 def end(server: subprocess.Popen) -> None:
     """End make and all that it started; the server ends its kernels itself."""
-    with contextlib.suppress(ProcessLookupError):  # it failed, and all are gone already
+    with contextlib.suppress(ProcessLookupError):  # it failed, and all of them have ended already
         os.killpg(server.pid, signal.SIGTERM)
         try:
             server.wait(timeout=20)

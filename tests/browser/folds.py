@@ -1,4 +1,4 @@
-"""Folded answers, as a reader opens them in JupyterLab and on the site alike."""
+"""Folded answers, as a reader opens them, both in JupyterLab and on the site."""
 
 from playwright.sync_api import Locator, expect
 

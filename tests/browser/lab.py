@@ -1,4 +1,4 @@
-"""JupyterLab as a reader has it before them: open a lesson, run it, type, read what is shown."""
+"""JupyterLab as a reader sees it: open a lesson, run it, type, read what is shown."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ from playwright.sync_api import TimeoutError as BrowserTimeout
 NOTEBOOK = "window.jupyterapp?.shell?.currentWidget"
 IDLE = f"{NOTEBOOK}?.sessionContext?.session?.kernel?.status === 'idle'"
 # What a widget shows. JupyterLab shows no alt text: it is read from the model of the inner output area.
-LIVE = f"""place => {{
+LIVE = f"""index => {{
     const areas = [];
     const walk = widget => {{
         if (widget.node.classList.contains("jp-OutputArea") && widget.model?.toJSON) areas.push(widget);
         for (const child of widget.children?.() ?? []) walk(child);
     }};
-    walk({NOTEBOOK}.content.widgets[place]);
+    walk({NOTEBOOK}.content.widgets[index]);
     const inner = areas.slice(1);
     const outputs = inner.flatMap(area => area.model.toJSON());
     const pictures = area => [...area.node.querySelectorAll("img")].map(img => img.src);
@@ -33,17 +33,17 @@ LIVE = f"""place => {{
 
 
 def opened_by(server: subprocess.Popen, log: Path, seconds: float = 120) -> str:
-    """Wait until the server says what it would open in a browser, and return that address."""
+    """Wait until the server prints what it would open in a browser, and return that address."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
         if said := re.search(r"^file://\S+$", log.read_text(encoding="utf-8"), re.MULTILINE):
             return said[0]
         time.sleep(0.1)
-    raise AssertionError(f"`make lab` ended or opened nothing in {seconds} s:\n{log.read_text(encoding='utf-8')}")
+    raise AssertionError(f"`make lab` ended or opened nothing within {seconds} s:\n{log.read_text(encoding='utf-8')}")
 
 
 def wait(page: Page, what: str, condition: str, argument: object = None, seconds: float = 30) -> None:
-    """Wait until a condition in the page holds; say what was waited for where it never does."""
+    """Wait until a condition in the page holds; say what was waited for if it never does."""
     try:
         page.wait_for_function(condition, arg=argument, timeout=seconds * 1000)
     except BrowserTimeout:
@@ -66,7 +66,7 @@ class Lab:
 
     def open(self, name: str) -> "Lesson":
         page = self.context.new_page()
-        page.goto(f"{self.address}/lab/tree/notebooks/{name}?reset")  # without the tabs of the lesson before
+        page.goto(f"{self.address}/lab/tree/notebooks/{name}?reset")  # without the previous lesson's tabs
         return Lesson(page)
 
     def _note_request(self, request: Request) -> None:
@@ -86,55 +86,55 @@ class Lesson:
         return self.page.evaluate(f"{NOTEBOOK}.context.path")
 
     def model(self) -> NotebookNode:
-        """Return the notebook as it stands in the page, in the form in which it would be stored."""
+        """Return the notebook as it is in the page, in the form in which it would be saved."""
         nb = nbformat.v4.reads(self.page.evaluate(f"JSON.stringify({NOTEBOOK}.content.model.toJSON())"))
         return CoalesceStreamsPreprocessor(enabled=True)(nb, {})[0]
 
-    def cell(self, place: int) -> Locator:
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(place)
+    def cell(self, index: int) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
 
     def run_all(self) -> None:
-        # The promise alone is not enough: after an error it is kept before the kernel is done.
+        # The promise alone is not enough: after an error it is resolved before the kernel is done.
         start = "jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.allRun = true; })"
         self.page.evaluate(f"() => {{ {start}; }}")
         wait(self.page, "all cells have run", f"window.allRun && {IDLE}", seconds=180)
 
-    def type(self, place: int, code: str) -> None:
-        """Put code in place of what a cell holds, through the editor."""
-        self.cell(place).locator(".cm-content").click()
+    def type(self, index: int, code: str) -> None:
+        """Replace a cell's code, through the editor."""
+        self.cell(index).locator(".cm-content").click()
         self.page.keyboard.press("ControlOrMeta+A")
         self.page.keyboard.insert_text(code)
-        source = self.page.evaluate(f"place => {NOTEBOOK}.content.model.cells.get(place).sharedModel.source", place)
-        assert source == code, f"the editor made something else of it:\n{source}"
+        source = self.page.evaluate(f"index => {NOTEBOOK}.content.model.cells.get(index).sharedModel.source", index)
+        assert source == code, f"the editor changed it:\n{source}"
 
-    def run_selected(self, place: int) -> None:
-        """Press Shift+Enter, and wait until the cell of that place, which is selected, has run anew."""
-        count = f"{NOTEBOOK}.content.model.cells.get(place).executionCount"
-        before = self.page.evaluate(f"place => {count}", place)
+    def run_selected(self, index: int) -> None:
+        """Press Shift+Enter, and wait until the cell at that index, which is selected, has run again."""
+        count = f"{NOTEBOOK}.content.model.cells.get(index).executionCount"
+        before = self.page.evaluate(f"index => {count}", index)
         self.page.keyboard.press("Shift+Enter")
-        done = f"([place, before]) => {count} > before && {IDLE}"
-        wait(self.page, f"cell {place} has run", done, [place, before], seconds=120)
+        done = f"([index, before]) => {count} > before && {IDLE}"
+        wait(self.page, f"cell {index} has run", done, [index, before], seconds=120)
 
-    def answer(self, place: int, code: str) -> str:
+    def answer(self, index: int, code: str) -> str:
         """Type an answer into a stub, run it and the check below it, and return what the check shows."""
-        self.type(place, code)
-        self.run_selected(place)
-        self.run_selected(place + 1)  # Shift+Enter has gone on to it
-        return self.cell(place + 1).locator(".jp-OutputArea-output").inner_text()
+        self.type(index, code)
+        self.run_selected(index)
+        self.run_selected(index + 1)  # Shift+Enter has gone on to it
+        return self.cell(index + 1).locator(".jp-OutputArea-output").inner_text()
 
-    def live(self, place: int) -> dict:
+    def live(self, index: int) -> dict:
         """Return what a cell's widget shows (text and pictures), and the words of its outputs."""
-        return self.page.evaluate(f"place => ({LIVE})(place)", place)
+        return self.page.evaluate(f"index => ({LIVE})(index)", index)
 
-    def wait_for_live(self, place: int, what: str, changed_from: dict | None = None, words: str | None = None) -> None:
-        """Wait until a widget shows other things in other words, or has these words."""
-        done = f"""([place, before, words]) => {{
-            const now = ({LIVE})(place);
+    def wait_for_live(self, index: int, what: str, changed_from: dict | None = None, words: str | None = None) -> None:
+        """Wait until both what a widget shows and its words have changed, or until it has these words."""
+        done = f"""([index, before, words]) => {{
+            const now = ({LIVE})(index);
             return now.shown && now.words
                 && (before === null || (now.shown !== before.shown && now.words !== before.words))
                 && (words === null || now.words === words);
         }}"""
-        wait(self.page, what, done, [place, changed_from, words])
+        wait(self.page, what, done, [index, changed_from, words])
 
     def close(self) -> None:
         self.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")

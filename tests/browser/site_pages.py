@@ -1,4 +1,4 @@
-"""The built site, served on this machine, and a page of it as a reader has it before them."""
+"""The built site, served on this machine, and a page of it as a reader sees it."""
 
 import functools
 import os
@@ -31,7 +31,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder to this machine alone, and give its address."""
+    """Serve a folder to this machine alone, and yield its address."""
     handler = functools.partial(Quiet, directory=folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -52,7 +52,7 @@ class Shown:
         self.page.on("response", self._note_status)
         self.page.route(lambda url: urlsplit(url).hostname not in (None, "127.0.0.1"), self._refuse)
         self.page.goto(f"{address}/{name}", wait_until="networkidle")
-        # Colours would change over a moment: what is judged is where they come to rest.
+        # Colours change gradually: the tests look at the final ones.
         self.page.add_style_tag(
             content="*, ::before, ::after { transition: none !important; animation: none !important }"
         )
@@ -80,7 +80,7 @@ class Shown:
         self.page.evaluate("open => document.querySelectorAll('details').forEach(d => { d.open = open; })", unfolded)
 
     def barriers(self) -> list[str]:
-        """Return what axe-core complains of."""
+        """Return what axe-core complains about."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found = self.page.evaluate("axe.run({resultTypes: ['violations']}).then(result => result.violations)")
         return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]

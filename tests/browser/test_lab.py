@@ -46,9 +46,9 @@ def test_outputs_say_what_the_stored_ones_say(lesson, path):
 
 
 def test_every_picture_is_shown(lesson):
-    for place, cell in enumerate(lesson.model().cells):
+    for index, cell in enumerate(lesson.model().cells):
         if cell.cell_type == "code" and "live-slider" not in tags(cell):
-            pictures = lesson.cell(place).locator(".jp-OutputArea-output img")
+            pictures = lesson.cell(index).locator(".jp-OutputArea-output img")
             expect(pictures).to_have_count(sum("image/png" in output.get("data", {}) for output in cell.outputs))
             for picture in pictures.all():
                 picture.scroll_into_view_if_needed()
@@ -57,21 +57,21 @@ def test_every_picture_is_shown(lesson):
 
 
 def test_each_slider_changes_what_is_shown(lesson, path):
-    for place, cell in enumerate(read(path).cells):
+    for index, cell in enumerate(read(path).cells):
         if "live-slider" in tags(cell):
-            controls = lesson.cell(place).locator("[role=slider], input[type=checkbox]")
+            controls = lesson.cell(index).locator("[role=slider], input[type=checkbox]")
             expect(controls.first).to_be_visible()
             for control in controls.all():
-                first = lesson.live(place)
+                first = lesson.live(index)
                 there, back = moves(control)
                 control.press(there)
-                lesson.wait_for_live(place, f"{label(cell)}: {there} changes what is shown", changed_from=first)
+                lesson.wait_for_live(index, f"{label(cell)}: {there} changes what is shown", changed_from=first)
                 control.press(back)
-                lesson.wait_for_live(place, f"{label(cell)}: {back} brings the first words back", words=first["words"])
+                lesson.wait_for_live(index, f"{label(cell)}: {back} restores the first words", words=first["words"])
 
 
 def moves(control: Locator) -> tuple[str, str]:
-    """The key that moves a control, and the one that brings it back."""
+    """The key that moves a control, and the one that moves it back."""
     if control.get_attribute("type") == "checkbox":
         return "Space", "Space"
     keys = ["ArrowRight", "ArrowLeft"]
@@ -86,25 +86,25 @@ def test_answers_unfold_and_fold(lesson, path):
     expect_to_unfold_and_fold(answer)
 
 
-def test_broken_code_is_mended_and_broken_again(lesson, path):
+def test_broken_code_is_fixed_and_broken_again(lesson, path):
     case = next(task for task in tasks(read(path)) if task.kind == "Case")
     stub, check, _ = case.below
     diagnosis = check.outputs[0].data["text/plain"]
     assert diagnosis.startswith(f"✗ {case.number}: ")
-    assert lesson.answer(case.place + 1, case.solutions[0].strip()) == f"✓ {case.number}: right"
-    assert lesson.answer(case.place + 1, stub.source) == diagnosis
+    assert lesson.answer(case.index + 1, case.solutions[0].strip()) == f"✓ {case.number}: right"
+    assert lesson.answer(case.index + 1, stub.source) == diagnosis
 
 
 def test_exercise_answered_wrongly_and_rightly(lesson, path):
     task = next(task for task in tasks(read(path)) if task.kind == "Exercise")
     exercise = find_exercise(task.number)
     mistake = exercise.mistakes[0]
-    # A known mistake is often a lambda that needs its module: the cell fetches it rather than spells it out.
+    # A known mistake is often a lambda that needs its module: the cell imports it instead of spelling it out.
     wrong = f'from utils.exercises import find_exercise\n\nmistakes = find_exercise("{task.number}").mistakes\n'
     wrong += f"{task.name} = mistakes[0].answer"
     diagnosis = f"✗ {task.number}: {mistake.message} (see {exercise.where})"
-    assert lesson.answer(task.place + 1, wrong) == diagnosis
-    assert lesson.answer(task.place + 1, task.solutions[0].strip()) == f"✓ {task.number}: right"
+    assert lesson.answer(task.index + 1, wrong) == diagnosis
+    assert lesson.answer(task.index + 1, task.solutions[0].strip()) == f"✓ {task.number}: right"
 
 
 def test_lab_asks_no_other_host_and_nothing_fails_in_the_page(lab, lesson):

@@ -10,7 +10,7 @@ from site_pages import SCHEMES, SITE, WIDTHS, Shown, pages, served
 
 PAGES = pages()
 CONTENT = ".bd-article-container"
-# Text that a reader sees as text: neither code nor the source kept with a formula.
+# Text that a reader sees as text: neither code nor the source that is kept with a formula.
 PROSE = """root => {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) {
@@ -62,7 +62,7 @@ def test_page_fits_and_has_no_barriers(shown):
             shown.at(width, scheme)
             sizes = shown.page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
             assert sizes[0] <= sizes[1], f"at {width} px the page scrolls sideways: {sizes}"
-            # Barriers are colours or layout: two of the four views have every colour and every layout.
+            # Barriers come from colours or layout: two of the four views show every colour and every layout.
             if (width == WIDTHS[0]) == (scheme == SCHEMES[0]):
                 assert shown.barriers() == [], f"at {width} px, {scheme}"
     shown.unfold(False)
@@ -71,7 +71,7 @@ def test_page_fits_and_has_no_barriers(shown):
 def test_pictures_are_shown_and_have_words(shown):
     for picture in shown.page.locator("img").all():
         assert picture.evaluate("img => img.decode().then(() => img.naturalWidth)") > 0
-    # Outside the text, the logo beside the course's name is decoration; that each img has an alt, axe sees to.
+    # Outside the text, the logo beside the course's name is decoration; axe checks that each img has an alt.
     for picture in shown.page.locator(f"{CONTENT} img").all():
         assert picture.get_attribute("alt").strip(), picture.evaluate("img => img.outerHTML.slice(0, 200)")
     if nb := notebook_of(shown):
