@@ -1,19 +1,20 @@
 """utils.pretrained against its contract: where each published tensor goes, and what is refused; without the hub."""
 
 import json
-import math
 import subprocess
 import sys
+import threading
 from fnmatch import fnmatch
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import huggingface_hub
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_model, save_file, save_model
 
 from utils import pretrained
-from utils.gpt import GPTConfig
+from utils.gpt import GPTConfig, GPTModel
 from utils.pretrained import load_gpt2
 
 # What config.json of the published GPT-2 says, with sizes of our own.
@@ -78,7 +79,7 @@ def write(tmp_path):
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch):
-    """Put something else in the hub's place: it notes what it is asked for, and cannot be reached."""
+    """Replace the hub by something that notes the requests, and cannot be reached."""
     asked = []
 
     def snapshot_download(repo_id, **options):
@@ -101,8 +102,8 @@ def same(model, tensors):
         "out_head.weight": tensors.get("lm_head.weight", tensors["wte.weight"]),
     }
     for n in range(2):
-        for place, name in enumerate(("W_query", "W_key", "W_value")):
-            columns = slice(8 * place, 8 * place + 8)
+        for part, name in enumerate(("W_query", "W_key", "W_value")):
+            columns = slice(8 * part, 8 * part + 8)
             expected[f"blocks.{n}.attention.{name}.weight"] = tensors[f"h.{n}.attn.c_attn.weight"][:, columns].T
             expected[f"blocks.{n}.attention.{name}.bias"] = tensors[f"h.{n}.attn.c_attn.bias"][columns]
         for ours, theirs in {
@@ -184,6 +185,17 @@ def test_the_file_may_go_away(write, tensors):
     assert same(model, tensors)
 
 
+def test_loaded_weights_can_be_saved_and_flattened(write, tensors, tmp_path):
+    model = load_gpt2(write(tensors))
+    assert all(parameter.is_contiguous() for parameter in model.parameters())
+    assert torch.nn.utils.parameters_to_vector(model.parameters()).numel() == sum(t.numel() for t in tensors.values())
+    save_file(dict(model.named_parameters()), tmp_path / "parameters.safetensors")
+    save_model(model, tmp_path / "saved.safetensors")  # save_file refuses the state_dict of any tied model
+    twin = GPTModel(model.config)
+    load_model(twin, tmp_path / "saved.safetensors")
+    assert same(twin, tensors)
+
+
 def test_a_head_that_differs_from_the_table_is_not_passed_over(write, tensors):
     # Hugging Face's model computes with such a head, although the configuration says that it is tied.
     with pytest.raises(ValueError, match=r"lm_head\.weight"):
@@ -215,10 +227,76 @@ def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, mo
     )
 
 
+ADVICE = r"(?s){}.*network.*HF_ENDPOINT.*HF_TOKEN.*HTTPS_PROXY.*local folder"
+
+
 def test_without_network_an_os_error_says_so(asked):
-    with pytest.raises(OSError, match="internet connection"):
+    with pytest.raises(OSError, match=ADVICE.format("internet connection")):
         load_gpt2("gpt2")
     assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2"]
+
+
+class Portal(BaseHTTPRequestHandler):
+    """A server that answers all questions in the same way."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.server.page)))
+        self.end_headers()
+        self.wfile.write(self.server.page)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def portal(monkeypatch, tmp_path):
+    """The hub's own client again, on the way to a server of this machine."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setattr(pretrained, "snapshot_download", huggingface_hub.snapshot_download)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        server.page = b"{}"
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        huggingface_hub.close_session()
+        yield server
+        huggingface_hub.close_session()  # it has read the proxy variables
+        server.shutdown()
+
+
+@pytest.mark.parametrize("page", [b"<html>Log in</html>", b"{}", b"[]", b"null", b"\xff\xfe\x00"], ids=repr)
+def test_a_portal_is_not_the_hub(portal, page):
+    portal.page = page
+    with pytest.raises(OSError, match=ADVICE.format("gpt2")) as caught:
+        load_gpt2("gpt2")
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("endpoint", ["huggingface.co", "ftp://127.0.0.1", "http://", "http://127.0.0.1\n"])
+def test_an_endpoint_that_is_not_one(portal, monkeypatch, endpoint):
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
+    with pytest.raises(OSError, match=ADVICE.format("gpt2")):
+        load_gpt2("gpt2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "socks4://127.0.0.1:1"),
+        ("HTTP_PROXY", "socks5://127.0.0.1:1"),
+        ("HTTP_PROXY", "http://127.0.0.1:port"),
+        ("HTTP_PROXY", "http://127.0.0.1:1"),
+        ("HF_TOKEN", "hf_é"),
+        ("HF_TOKEN", "hf_a\nb"),
+    ],
+)
+def test_a_proxy_or_token_that_cannot_be_used(portal, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(OSError, match=ADVICE.format("gpt2")):
+        load_gpt2("gpt2")
 
 
 @pytest.mark.parametrize("name", ["gpt3", "openai-community/gpt2", "no/such/folder"])
@@ -298,6 +376,9 @@ def test_a_damaged_file_is_named(write, tensors, file, damage):
         ("activation_function", "relu"),
         ("layer_norm_epsilon", 1e-6),
         ("n_inner", 24),
+        ("attn_pdrop", 0.0),
+        ("embd_pdrop", 0.2),
+        ("resid_pdrop", "0.1"),
         ("scale_attn_weights", False),
         ("scale_attn_by_inverse_layer_idx", True),
         ("add_cross_attention", True),
@@ -321,10 +402,21 @@ def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name
 
 
 @pytest.mark.parametrize(
-    "settings", [{"n_inner": None}, {"n_inner": 32}, {"scale_attn_weights": True}, {"activation_function": "left out"}]
+    "settings",
+    [
+        {"n_inner": None},
+        {"n_inner": 32},
+        {"scale_attn_weights": True},
+        {"activation_function": "left out", "attn_pdrop": "left out"},
+    ],
 )
 def test_settings_that_change_nothing_are_taken(write, tensors, settings):
     assert same(load_gpt2(write(tensors, **settings)), tensors)
+
+
+def test_three_equal_drop_rates_are_one(write, tensors):
+    model = load_gpt2(write(tensors, attn_pdrop=0.25, embd_pdrop=0.25, resid_pdrop=0.25))
+    assert model.config.drop_rate == 0.25
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
@@ -350,45 +442,27 @@ def test_a_missing_file_is_named_and_no_pickle_is_read(write, tensors):
 MEASURED = """
 import sys
 from pathlib import Path
-import torch
-from utils.gpt import GPT_CONFIG_124M, GPTConfig, GPTModel
 from utils.pretrained import load_gpt2
 
 def kilobytes(name):
     return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
 
+tiny, large = sys.argv[1:]
+load_gpt2(tiny)  # what torch and safetensors need at their first use is not the weights'
 before = kilobytes("VmRSS")
-if len(sys.argv) > 1:
-    load_gpt2(sys.argv[1])
-    print(1024 * (kilobytes("VmHWM") - before))
-else:
-    with torch.no_grad():
-        logits = GPTModel(GPTConfig(**GPT_CONFIG_124M))(torch.ones(2, 4, dtype=torch.int64))
-    assert logits.shape == (2, 4, 50257)
-    print(1024 * kilobytes("VmHWM"))
+load_gpt2(large)
+print(1024 * (kilobytes("VmHWM") - before))
 """
 
 
-def peak(*arguments):
-    """Return the most bytes that a fresh process had in memory, or had more than before it loaded a checkpoint."""
-    if not Path("/proc/self/status").is_file():
-        pytest.skip("this system does not tell a process's peak of memory in /proc/self/status")
-    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def test_gpt2_small_is_built_and_run_in_two_gigabytes():
-    assert peak() < 2e9
-
-
-def test_loading_needs_no_second_copy_of_the_weights(write):
-    small = shapes(12, 768, 50257, 1024)
-    sizes = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12}
-    folder = write({name: torch.zeros(shape) for name, shape in small.items()}, **sizes)
-    file = folder / "model.safetensors"
-    try:
-        size = file.stat().st_size
-        assert size > 4 * sum(map(math.prod, small.values()))
-        assert size < peak(folder) < 1.25 * size
-    finally:
-        file.unlink()
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="the peak of memory is read from Linux' /proc")
+def test_loading_needs_no_second_copy_of_the_weights(write, tensors, tmp_path):
+    tiny = write(tensors).rename(tmp_path.with_name("tiny"))
+    tmp_path.mkdir()
+    sizes = {"vocab_size": 5000, "n_positions": 1024, "n_embd": 768, "n_head": 12, "n_layer": 4}
+    zeros = {name: torch.zeros(shape) for name, shape in shapes(4, 768, 5000, 1024).items()}
+    file = write(zeros, **sizes) / "model.safetensors"
+    command = [sys.executable, "-c", MEASURED, tiny, tmp_path]
+    grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert 0.9 < grown / file.stat().st_size < 1.25
+    file.unlink()
