@@ -1,10 +1,10 @@
 """utils.tokenizer against its contract: known values, two routes to one result, and bad input."""
 
-import inspect
 import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,11 +33,11 @@ END_AS_TEXT = [27, 91, 437, 1659, 5239, 91, 29]
 STORY = "the_night_ferry.txt"
 
 moderate = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
-# Any valid Unicode, and besides it what tokenizers stumble over: blanks, apostrophes, signs, marks, the special token.
-BLANKS = ["", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u200d", "\x00", "\ufeff"]
+# Any valid Unicode, and besides it what tokenizers stumble over: spaces, apostrophes, signs, marks, the special token.
+SPACES = ["", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u200d", "\x00", "\ufeff"]
 SIGNS = ["'s", "'LL", "’", "“", "–", "--", "<|", "|>", END, "$", "\\", "½", "∩"]
 LETTERS = ["the", " effort", "Zoë", "e\u0301", "ﬁ", "7", "1984", "٣", "日本", "👩\u200d🚀", "🇫🇷"]
-awkward = st.lists(st.sampled_from(BLANKS + SIGNS + LETTERS), max_size=12).map("".join)
+awkward = st.lists(st.sampled_from(SPACES + SIGNS + LETTERS), max_size=12).map("".join)
 texts = st.one_of(st.text(max_size=40), awkward)
 
 
@@ -114,13 +114,6 @@ def test_the_vocabulary_is_gpt2s():
     assert get_tokenizer() is encoding, "the file is read once a process"
 
 
-def test_signatures_are_the_contracts():
-    assert str(inspect.signature(text_to_ids)) == "(text: str, allow_special: bool = False) -> torch.Tensor"
-    assert list(inspect.signature(pad_texts).parameters) == ["texts", "pad_id"]
-    assert inspect.signature(pad_texts).parameters["pad_id"].default == 50_256
-    assert list(inspect.signature(read_text).parameters) == ["path_or_name"]
-
-
 # Round trip and special tokens
 
 
@@ -133,12 +126,8 @@ def test_round_trip(text):
     assert ids_to_text(ids) == text
     assert all(0 <= token_id < 50_256 for token_id in ids.tolist()), "no text spells the special token"
     assert len(token_texts(ids)) == len(ids)
-
-
-@moderate
-@given(st.text(alphabet=st.characters(max_codepoint=127), max_size=40))
-def test_pieces_of_plain_letters_spell_the_text(text):
-    assert "".join(token_texts(text_to_ids(text))) == text
+    if text.isascii():
+        assert "".join(token_texts(ids)) == text
 
 
 @moderate
@@ -198,19 +187,13 @@ def test_an_empty_text_has_no_ids_and_they_are_integers(allow_special):
         torch.tensor([6109, 3626, 6100, 345]).to(torch.uint16),
         np.array([6109, 3626, 6100, 345]),
         np.array([6109, 3626, 6100, 345], dtype=np.uint16),
-        [np.int64(6109), 3626, np.uint16(6100), 345],
+        [np.int64(6109), 3626, np.uint16(6100), torch.tensor(345)],
     ],
     ids=lambda ids: f"{type(ids).__name__} {getattr(ids, 'dtype', '')}",
 )
 def test_ids_come_as_tensor_array_or_list(ids):
     assert ids_to_text(ids) == "Every effort moves you"
     assert token_texts(ids) == ["Every", " effort", " moves", " you"]
-
-
-def test_the_edges_of_the_vocabulary_are_ids():
-    assert ids_to_text([0]) == "!"
-    assert ids_to_text(range(3)) == '!"#'
-    assert ids_to_text([50_256]) == END
 
 
 # Batches of texts
@@ -259,14 +242,35 @@ def test_a_text_is_a_string(text):
 
 
 @pytest.mark.parametrize("function", [text_to_ids, bpe_merge_steps, lambda text: texts_to_batch([text])])
-def test_a_lone_surrogate_is_no_text(function):
-    with pytest.raises(ValueError, match=r"text.*surrogate.*'\\ud83d'"):
-        function("\ud83d")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\ud83d", r"lone surrogate at index 0: '\\ud83d'"),
+        ("ab\udc4dcd", r"lone surrogate at index 2: '\\udc4d'"),
+        ("a\udc4d\ud83d", r"lone surrogate at index 1: '\\udc4d'"),
+        ("\ud83d\ud83d\udc4d", r"lone surrogate at index 0: '\\ud83d'"),
+        ("ab\ud83d\udc4d", r"surrogate pair at index 2: .* of '👍' \(U\+1F44D\)"),
+        ("\ud800\udc00", r"surrogate pair at index 0: .*U\+10000"),
+        ("\udbff\udfff", r"surrogate pair at index 0: .*U\+10FFFF"),
+    ],
+)
+def test_surrogates_are_not_characters(function, text, message):
+    with pytest.raises(ValueError, match=f"text has a {message}"):
+        function(text)
 
 
-def test_a_lone_surrogate_is_placed():
-    with pytest.raises(ValueError, match="2"):
-        text_to_ids("ab\ud800cd")
+def test_the_advice_on_surrogate_pairs_is_right():
+    text = "a\ud83d\udc4d\ud83d\udc4d"
+    with pytest.raises(ValueError, match="surrogate pair") as caught:
+        text_to_ids(text)
+    joined = eval(str(caught.value).split(":  ")[1], {"text": text})
+    assert ids_to_text(text_to_ids(joined)) == "a👍👍"
+
+
+@pytest.mark.parametrize("value", ["no", 0, None], ids=repr)
+def test_allow_special_is_true_or_false(value):
+    with pytest.raises(TypeError, match=rf"allow_special must be True or False, not {value!r}"):
+        text_to_ids("cat", allow_special=value)
 
 
 @moderate
@@ -275,7 +279,7 @@ def test_a_lone_surrogate_is_placed():
     st.lists(st.integers(0, 50_256), max_size=5),
     st.lists(st.integers(0, 50_256), max_size=5),
 )
-def test_an_id_out_of_range_is_named_with_its_place(bad, before, after):
+def test_an_id_out_of_range_is_named_with_its_index(bad, before, after):
     for function in (ids_to_text, token_texts):
         with pytest.raises(ValueError, match=rf"\b{len(before)}\b.*(?<!\d){bad}\b.*50256"):
             function([*before, bad, *after])
@@ -291,7 +295,16 @@ def test_the_first_id_out_of_range_is_named(make):
 
 @pytest.mark.parametrize(
     "ids",
-    [torch.tensor([[1, 2]]), np.zeros((1, 2), dtype=int), [[1, 2]], [[1], [2, 3]], torch.tensor(5), 5],
+    [
+        torch.tensor([[1, 2]]),
+        np.zeros((1, 2), dtype=int),
+        [[1], [2, 3]],
+        torch.tensor(5),
+        5,
+        "Every effort",
+        None,
+        {1, 2},
+    ],
     ids=repr,
 )
 def test_ids_are_one_row(ids):
@@ -323,12 +336,6 @@ def test_ids_are_integers(ids):
             function(ids)
 
 
-@pytest.mark.parametrize("ids", ["Every effort", None, {1, 2}], ids=repr)
-def test_what_is_no_row_at_all(ids):
-    with pytest.raises((ValueError, TypeError), match="ids"):
-        ids_to_text(ids)
-
-
 @pytest.mark.parametrize("function", [texts_to_batch, pad_texts])
 def test_bad_texts(function):
     with pytest.raises(TypeError, match="texts"):
@@ -349,7 +356,7 @@ def test_pad_id_out_of_range(pad_id):
         pad_texts(["cat"], pad_id)
 
 
-@pytest.mark.parametrize("pad_id", [1.0, None, "0", True], ids=repr)
+@pytest.mark.parametrize("pad_id", [1.0, None, "0", True, [1]], ids=repr)
 def test_pad_id_is_an_integer(pad_id):
     with pytest.raises(TypeError, match="pad_id"):
         pad_texts(["cat"], pad_id)
@@ -368,11 +375,16 @@ def test_known_merges():
     assert bpe_merge_steps("aaa")[1] == [b"aa", b"a"], "from left to right"
 
 
+@cache
+def learned_ranks():
+    return {get_tokenizer().decode_single_token_bytes(token_id): token_id for token_id in range(50_256)}
+
+
 @moderate
 @given(st.one_of(texts, st.text(alphabet="abest", min_size=1, max_size=25)))
 def test_merge_steps(text):
     encoding = get_tokenizer()
-    ranks = encoding._mergeable_ranks
+    ranks = learned_ranks()
     for piece in pre_tokens(text):
         steps = bpe_merge_steps(piece)
         content = piece.encode("utf-8")
@@ -384,7 +396,7 @@ def test_merge_steps(text):
             pairs = [left + right for left, right in pairwise(before)]
             earliest = min((pair for pair in pairs if pair in ranks), key=ranks.get)
             assert earliest in after
-            assert set(after) - set(before) <= {earliest}, "one merge a step, wherever it applies"
+            assert set(after) - set(before) <= {earliest}, "one merge per step, wherever it applies"
         assert not any(left + right in ranks for left, right in pairwise(steps[-1]))
 
 
@@ -411,19 +423,18 @@ def test_merges_are_of_one_pre_token():
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """An own data folder with an intact vocabulary, and a tokenizer that has not been read yet."""
-    shutil.copy(tokenizer.DATA / "gpt2.tiktoken", tmp_path)
-    monkeypatch.setattr(tokenizer, "DATA", tmp_path)
+    """A data folder of its own with an intact vocabulary, and a tokenizer that has not been read yet."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    shutil.copy(tokenizer.DATA / "gpt2.tiktoken", folder)
+    monkeypatch.setattr(tokenizer, "DATA", folder)
     get_tokenizer.cache_clear()
-    yield tmp_path
+    yield folder
     get_tokenizer.cache_clear()
+    tokenizer._ranks.cache_clear()
 
 
 RESTORE = r"gpt2\.tiktoken.*git checkout"
-
-
-def test_an_intact_copy_is_read(data):
-    assert text_to_ids("cat").tolist() == [9246]
 
 
 def test_a_missing_vocabulary_is_named(data):
@@ -450,9 +461,19 @@ def test_a_missing_vocabulary_is_named(data):
 def test_a_damaged_vocabulary_is_named(data, damage):
     path = data / "gpt2.tiktoken"
     path.write_bytes(damage(path.read_bytes()))
-    for _ in range(2):  # the failure is not kept, and nothing takes the file's place
+    for _ in range(2):  # the failure is not kept, and nothing replaces the file
         with pytest.raises(ValueError, match=RESTORE):
             get_tokenizer()
+
+
+def test_without_its_folder_the_course_says_how_to_install_it(data):
+    shutil.rmtree(data)
+    for function in (get_tokenizer, lambda: read_text(STORY)):
+        with pytest.raises(
+            FileNotFoundError, match=r"no folder .*data: .* its own folder.*pip install -e \."
+        ) as caught:
+            function()
+        assert "git" not in str(caught.value)
 
 
 def test_a_restored_vocabulary_is_read_again(data):
@@ -493,7 +514,7 @@ def test_an_own_file_is_read_by_path(tmp_path, monkeypatch):
         (b"in\xef\xbb\xbfside", "in\ufeffside"),
         (b" ", " "),
     ],
-    ids=["CRLF", "LF", "BOM", "BOM and CRLF", "BOM inside", "blank"],
+    ids=["CRLF", "LF", "BOM", "BOM and CRLF", "BOM inside", "space"],
 )
 def test_line_ends_and_byte_order_marks(tmp_path, content, text):
     path = tmp_path / "mine.txt"
@@ -508,13 +529,8 @@ def test_an_unknown_file_is_named_and_the_course_has_others(name):
     assert name[:40] in str(caught.value)
 
 
-def test_an_unknown_path_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing\.txt"):
-        read_text(tmp_path / "missing.txt")
-
-
 @pytest.mark.parametrize(
-    ("content", "place", "byte"),
+    ("content", "index", "byte"),
     [
         ("Zoë".encode("cp1252"), 2, "0xeb"),
         ("a “quoted” word".encode("cp1252"), 2, "0x93"),
@@ -522,13 +538,14 @@ def test_an_unknown_path_is_named(tmp_path):
         (b"cut \xe2\x88", 4, "0xe2"),
         (b"\xef\xbb\xbfabc\xff", 6, "0xff"),
         (b"x" * 300_000 + b"\xff", 300_000, "0xff"),
+        ("ab\ud83d\udc4d".encode("utf-8", "surrogatepass"), 2, "0xed.*invalid continuation"),
     ],
-    ids=["accent", "quotes", "utf-16", "cut", "after a BOM", "late"],
+    ids=["accent", "quotes", "utf-16", "cut", "after a BOM", "late", "surrogates"],
 )
-def test_a_file_that_is_not_utf8(tmp_path, content, place, byte):
+def test_a_file_that_is_not_utf8(tmp_path, content, index, byte):
     path = tmp_path / "mine.txt"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"mine\.txt.*UTF-8.*\b{place}\b.*{byte}"):
+    with pytest.raises(ValueError, match=rf"mine\.txt.*UTF-8.*\b{index}\b.*{byte}"):
         read_text(path)
 
 

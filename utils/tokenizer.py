@@ -14,7 +14,7 @@ import torch
 from tiktoken_ext.openai_public import r50k_pat_str
 from torch import Tensor
 
-from utils.arguments import as_integer
+from utils.arguments import as_bool, as_integer
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 VOCABULARY_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
@@ -26,29 +26,38 @@ END_OF_TEXT_ID = 50256
 def get_tokenizer() -> tiktoken.Encoding:
     """Return GPT-2's tokenizer, read from the course's own `data/gpt2.tiktoken`.
 
-    The file is read and checked once a process. It is never fetched, and nothing is written.
+    The file is read and checked once per process. It is never fetched, and nothing is written.
 
     Raises:
         FileNotFoundError: the file is missing.
         ValueError: the file is not GPT-2's vocabulary (its sha256 differs).
     """
-    path = DATA / "gpt2.tiktoken"
-    restore = "Restore it with:  git checkout -- data/gpt2.tiktoken"
+    return tiktoken.Encoding(
+        name="gpt2",
+        pat_str=r50k_pat_str,
+        mergeable_ranks=_ranks(DATA / "gpt2.tiktoken"),
+        special_tokens={END_OF_TEXT: END_OF_TEXT_ID},
+        explicit_n_vocab=50257,
+    )
+
+
+@cache
+def _ranks(path: Path) -> dict[bytes, int]:
+    """Return each token's bytes and its rank; the lower it is, the earlier its merge was learned."""
     # Not tiktoken's own loader: it keeps a copy in the temporary folder and would serve
     # that copy when the file here is damaged.
+    restore = "Restore it with:  git checkout -- data/gpt2.tiktoken"
     if not path.is_file():
-        raise FileNotFoundError(f"GPT-2's vocabulary is missing: {path}. {restore}")
+        raise FileNotFoundError(f"GPT-2's vocabulary is missing: {path}. {restore if DATA.is_dir() else _no_data()}")
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != VOCABULARY_SHA256:
         raise ValueError(f"GPT-2's vocabulary is damaged: the sha256 of {path} is wrong. {restore}")
     pairs = (line.split() for line in content.splitlines())
-    return tiktoken.Encoding(
-        name="gpt2",
-        pat_str=r50k_pat_str,
-        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in pairs},
-        special_tokens={END_OF_TEXT: END_OF_TEXT_ID},
-        explicit_n_vocab=50257,
-    )
+    return {base64.b64decode(token): int(rank) for token, rank in pairs}
+
+
+def _no_data() -> str:
+    return f"There is no folder {DATA}: the course runs from its own folder. Install it there with:  pip install -e ."
 
 
 def text_to_ids(text: str, allow_special: bool = False) -> Tensor:
@@ -63,14 +72,14 @@ def text_to_ids(text: str, allow_special: bool = False) -> Tensor:
         (num_tokens,) int64.
 
     Raises:
-        TypeError: `text` is no string.
-        ValueError: `text` has a lone surrogate, which no UTF-8 can spell.
+        TypeError: `text` is not a string, or `allow_special` is not a bool.
+        ValueError: `text` has a surrogate, half of a character in UTF-16, which UTF-8 cannot spell.
 
     >>> text_to_ids("Every effort moves you")
     tensor([6109, 3626, 6100,  345])
     """
     _check_text(text)
-    allowed = "all" if allow_special else set()
+    allowed = "all" if as_bool("allow_special", allow_special) else set()
     ids = get_tokenizer().encode(text, allowed_special=allowed, disallowed_special=())
     return torch.tensor(ids, dtype=torch.int64)  # an empty list would become float32
 
@@ -84,8 +93,8 @@ def ids_to_text(ids: Tensor | np.ndarray | Sequence[int]) -> str:
         ids: (num_tokens,) integers in 0..50256; tensor, array or list.
 
     Raises:
-        TypeError: an ID is no integer.
-        ValueError: an ID is outside 0..50256 (named, with its place), or `ids` is not flat.
+        TypeError: an ID is not an integer.
+        ValueError: an ID is outside 0..50256 (named, with its index), or `ids` is not flat.
 
     >>> ids_to_text([6109, 3626, 6100, 345])
     'Every effort moves you'
@@ -149,7 +158,7 @@ def pad_texts(texts: Sequence[str], pad_id: int = END_OF_TEXT_ID) -> tuple[Tenso
             [ True, False]])
     """
     rows = _rows_of_ids(texts)
-    [pad_id] = _checked_ids([pad_id], name="pad_id")
+    pad_id = _checked_id("pad_id", pad_id)
     num_tokens = max(len(row) for row in rows)
     batch = torch.full((len(rows), num_tokens), pad_id)
     is_token = torch.zeros((len(rows), num_tokens), dtype=torch.bool)
@@ -167,7 +176,7 @@ def bpe_merge_steps(text: str) -> list[list[bytes]]:
 
     Args:
         text: one pre-token, that is, a piece that GPT-2 never splits further before merging:
-            a word with the blank before it, a run of digits, a run of signs.
+            a word with the space before it, a run of digits, a run of symbols.
 
     Returns:
         One list of byte pieces for each step; the first holds single bytes, the last the tokens.
@@ -182,7 +191,7 @@ def bpe_merge_steps(text: str) -> list[list[bytes]]:
     pre_tokens = regex.findall(r50k_pat_str, text)
     if len(pre_tokens) != 1:
         raise ValueError(f"text must be one pre-token; {text!r} falls into {pre_tokens}")
-    ranks = get_tokenizer()._mergeable_ranks
+    ranks = _ranks(DATA / "gpt2.tiktoken")
     pieces = [bytes([byte]) for byte in text.encode("utf-8")]
     steps = [pieces]
     while True:
@@ -204,21 +213,21 @@ def read_text(path_or_name: str | Path) -> str:
 
     Raises:
         FileNotFoundError: neither exists; the texts of the course are listed.
-        ValueError: the file is not UTF-8 (the place is named) or is empty.
+        ValueError: the file is not UTF-8 (the index of the byte is named) or is empty.
 
     >>> read_text("the_night_ferry.txt").splitlines()[0]
     'The Night Ferry'
     """
     path = next((p for p in (Path(path_or_name), DATA / path_or_name) if _is_file(p)), None)
     if path is None:
-        names = sorted(p.name for p in DATA.glob("*.txt"))
-        raise FileNotFoundError(f"there is no file {str(path_or_name)[:300]!r} here, nor in data/, which has {names}")
+        texts = f"data/ has {sorted(p.name for p in DATA.glob('*.txt'))}" if DATA.is_dir() else _no_data()
+        raise FileNotFoundError(f"there is no file {str(path_or_name)[:300]!r} here, nor in data/. {texts}")
     content = path.read_bytes()
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not UTF-8: byte {error.start} is {content[error.start]:#04x}. "
+            f"{path} is not UTF-8: byte {error.start} is {content[error.start]:#04x} ({error.reason}). "
             "Save it as UTF-8 in your editor and read it again."
         ) from None
     if not text:
@@ -240,7 +249,7 @@ def _merge(pieces: list[bytes], pair: bytes) -> list[bytes]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # too long for a file name: somebody's text, not a path
+    except OSError:  # too long for a file name: a text, not a path
         return False
 
 
@@ -250,8 +259,15 @@ def _check_text(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        letter = text[error.start]
-        raise ValueError(f"text has a lone surrogate at place {error.start}: {letter!r} is no character") from None
+        half, other = text[error.start], text[error.start + 1 : error.start + 2]
+        if half < "\udc00" <= other <= "\udfff":
+            character = (half + other).encode("utf-16", "surrogatepass").decode("utf-16")
+            raise ValueError(
+                f"text has a surrogate pair at index {error.start}: {half + other!r} are the two halves of "
+                f"{character!r} (U+{ord(character):X}) in UTF-16. "
+                "Join all pairs with:  text.encode('utf-16', 'surrogatepass').decode('utf-16')"
+            ) from None
+        raise ValueError(f"text has a lone surrogate at index {error.start}: {half!r} is half of a character") from None
 
 
 def _rows_of_ids(texts: Sequence[str]) -> list[Tensor]:
@@ -266,18 +282,23 @@ def _rows_of_ids(texts: Sequence[str]) -> list[Tensor]:
     return rows
 
 
-def _checked_ids(ids: Tensor | np.ndarray | Sequence[int], name: str = "ids") -> list[int]:
+def _checked_ids(ids: Tensor | np.ndarray | Sequence[int]) -> list[int]:
     """Return the IDs as a list of int, or say which one GPT-2 does not have."""
     if isinstance(ids, (Tensor, np.ndarray)):
         ids = ids.tolist()
     if not isinstance(ids, (list, tuple, range)):
-        raise TypeError(f"{name} must be a row of integers, not {type(ids).__name__}")
-    checked = []
-    for place, token_id in enumerate(ids):
-        if isinstance(token_id, (list, tuple)):
-            raise ValueError(f"{name} must have shape (num_tokens,), but {name}[{place}] is a row itself")
-        token_id = as_integer(f"{name}[{place}]", token_id)
-        if not 0 <= token_id <= END_OF_TEXT_ID:
-            raise ValueError(f"{name}[{place}] is {token_id}: GPT-2's IDs are 0..{END_OF_TEXT_ID}")
-        checked.append(token_id)
-    return checked
+        raise TypeError(f"ids must be a row of integers, not {type(ids).__name__}")
+    ids = list(ids)
+    if set(map(type, ids)) == {int} and min(ids) >= 0 and max(ids) <= END_OF_TEXT_ID:
+        return ids
+    if any(isinstance(row, (list, tuple)) for row in ids):
+        raise ValueError("ids must have shape (num_tokens,), not rows in a row")
+    # Integers of another type are converted one by one; else one of them is wrong, and is named.
+    return [_checked_id(f"ids[{index}]", token_id) for index, token_id in enumerate(ids)]
+
+
+def _checked_id(name: str, token_id: int) -> int:
+    token_id = as_integer(name, token_id)
+    if not 0 <= token_id <= END_OF_TEXT_ID:
+        raise ValueError(f"{name} is {token_id}: GPT-2's IDs are 0..{END_OF_TEXT_ID}")
+    return token_id
