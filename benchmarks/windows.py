@@ -17,7 +17,7 @@ from utils.batches import TokenWindows, make_loader
 CONTEXT_LENGTH = 256
 TOKENS, STRIDES, BATCH_SIZES = (10**5, 10**6), (1, 128, 256), (8, 64)
 ROUNDS, TURNS, BATCHES = 5, 9, 200  # in each round each way has TURNS turns of BATCHES batches
-TOO_LARGE = (10**6, 1)  # for lists: a million pairs of tensors take about a minute and 5 GB; 10^5 tokens stand for it
+TOO_LARGE = (10**6, 1)  # for lists: a million pairs of tensors take about a minute and 5 GB; 10^5 tokens replace it
 
 
 class ListsOfTensors(Dataset):
@@ -37,7 +37,7 @@ class ListsOfTensors(Dataset):
 
 
 class ItemByItem(TokenWindows):
-    """Our windows without the batched fetch: the loader asks for one at a time and stacks them."""
+    """Our windows without the batched fetch: the loader fetches one at a time and stacks them."""
 
     __getitems__ = None
 
@@ -54,7 +54,7 @@ def mib_added(way: type[Dataset], tokens: int, stride: int) -> float:
     ids = row.tolist() if way is ListsOfTensors else row
     way(ids[: CONTEXT_LENGTH + 1], CONTEXT_LENGTH, stride)  # what torch sets up at first use is not the dataset's
     before = psutil.Process().memory_info().rss
-    _held = way(ids, CONTEXT_LENGTH, stride)  # lest it be freed before it is measured
+    _held = way(ids, CONTEXT_LENGTH, stride)  # so that it is not freed before it is measured
     return (psutil.Process().memory_info().rss - before) / 2**20
 
 
@@ -93,7 +93,7 @@ def measure_times(tokens: int, stride: int, samples: dict[tuple, list[float]]) -
     for size in BATCH_SIZES:
         loaders = {name: DataLoader(dataset, size, shuffle=True, drop_last=True) for name, dataset in plain.items()}
         loaders["windows"] = make_loader(row, context_length=CONTEXT_LENGTH, stride=stride, batch_size=size)
-        for _, (name, loader) in product(range(TURNS), loaders.items()):  # by turns: a busy moment strikes all
+        for _, (name, loader) in product(range(TURNS), loaders.items()):  # in turns: a busy moment affects all
             samples[tokens, stride, f"batches/s, {size} a batch", name].append(batches_per_second(loader))
 
 
@@ -115,7 +115,7 @@ def bars(figures: dict[tuple, dict[str, float]]) -> dict[str, tuple[float, bool]
     found = {"build time, 999,744 windows / 3,906 windows: at most 1.5": (many / few, many / few <= 1.5)}
     found["MiB added by building windows, most of all cases: at most 1"] = (added, added <= 1)
     for size in BATCH_SIZES:
-        cases = [(10**6, 256), (10**6, 128), (10**5, 1)]  # the last stands for the case too large for lists
+        cases = [(10**6, 256), (10**6, 128), (10**5, 1)]  # the last replaces the case too large for lists
         least = min(figures[*case, f"batches/s, {size} a batch"]["windows/lists"] for case in cases)
         found[f"batches/s, {size} a batch, windows/lists, least of all strides: at least 1"] = (least, least >= 1)
     return found
@@ -135,7 +135,7 @@ def main() -> None:
     for (*key, name), values in sorted(samples.items(), key=lambda item: item[0][:2]):
         figures[tuple(key)][name] = float(f"{median(values):.4g}")
         if name != "windows":
-            ratios = map(truediv, samples[*key, "windows"], values)  # by turns too: both saw the same moment
+            ratios = map(truediv, samples[*key, "windows"], values)  # in turns too: both saw the same moment
             figures[tuple(key)][f"windows/{name}"] = float(f"{median(ratios):.4g}")
     rows = [dict(zip(("tokens", "stride", "figure"), key)) | found for key, found in figures.items()]
     publish("windows", facts, table(figures), rows, bars(figures))
