@@ -94,15 +94,6 @@ def test_known_pieces(text, pieces):
     assert token_texts(text_to_ids(text)) == pieces
 
 
-def test_a_token_is_bytes_and_no_character():
-    whole = [24861, 102]
-    assert token_texts(whole) == [r"\xe2\x88", r"\xa9"]
-    assert ids_to_text(whole) == "∩"
-    assert [ids_to_text([token_id]) for token_id in whole] != ["∩", "∩"]
-    assert "".join(ids_to_text([token_id]) for token_id in whole) != "∩"
-    assert ids_to_text([24861]) == "\ufffd"
-
-
 def test_the_vocabulary_is_gpt2s():
     encoding = get_tokenizer()
     assert encoding.n_vocab == 50_257
@@ -139,13 +130,6 @@ def test_two_routes_to_the_same_tokens(text):
     assume(pieces == pre_tokens(text))  # a piece is taken alone: seldom it would split further there
     by_hand = [token for piece in pieces for token in bpe_merge_steps(piece)[-1]]
     assert get_tokenizer().decode_tokens_bytes(text_to_ids(text).tolist()) == by_hand
-
-
-def test_the_story_comes_back_whole():
-    story = read_text(STORY)
-    ids = text_to_ids(story)
-    assert ids_to_text(ids) == story
-    assert 50_256 not in ids
 
 
 def test_long_runs():
@@ -197,13 +181,6 @@ def test_ids_come_as_tensor_array_or_list(ids):
 
 
 # Batches of texts
-
-
-def test_texts_of_equal_length_are_stacked():
-    batch = texts_to_batch(["Every effort moves you", "Every day holds a"])
-    assert batch.dtype == torch.int64
-    assert batch.tolist() == [[6109, 3626, 6100, 345], [6109, 1110, 6622, 257]]
-    assert texts_to_batch(("cat",)).tolist() == [[9246]]
 
 
 def test_unequal_lengths_are_named():
@@ -277,20 +254,13 @@ def test_allow_special_is_true_or_false(value):
 @given(
     st.one_of(st.integers(max_value=-1), st.integers(min_value=50_257)),
     st.lists(st.integers(0, 50_256), max_size=5),
-    st.lists(st.integers(0, 50_256), max_size=5),
+    st.lists(st.integers(-9, 50_300), max_size=5),
 )
-def test_an_id_out_of_range_is_named_with_its_index(bad, before, after):
+def test_the_first_id_out_of_range_is_named_with_its_index(bad, before, after):
     for function in (ids_to_text, token_texts):
-        with pytest.raises(ValueError, match=rf"\b{len(before)}\b.*(?<!\d){bad}\b.*50256"):
-            function([*before, bad, *after])
-
-
-@pytest.mark.parametrize("make", [list, np.array, torch.tensor])
-def test_the_first_id_out_of_range_is_named(make):
-    with pytest.raises(ValueError, match=r"ids\[2\].*50257"):
-        ids_to_text(make([0, 50_256, 50_257, -1]))
-    with pytest.raises(ValueError, match=r"ids\[1\].*-1"):
-        token_texts(make([0, -1]))
+        for make in (list, np.array):
+            with pytest.raises(ValueError, match=rf"ids\[{len(before)}\] is {bad}\b.*50256"):
+                function(make([*before, bad, *after]))
 
 
 @pytest.mark.parametrize(
@@ -398,15 +368,6 @@ def test_merge_steps(text):
             assert earliest in after
             assert set(after) - set(before) <= {earliest}, "one merge per step, wherever it applies"
         assert not any(left + right in ranks for left, right in pairwise(steps[-1]))
-
-
-def test_every_token_of_a_word_is_reached_by_its_merges():
-    encoding = get_tokenizer()
-    for token_id in range(256, 50_256, 97):
-        token = encoding.decode_single_token_bytes(token_id)
-        text = token.decode("utf-8", errors="replace")
-        if text.encode("utf-8") == token and len(regex.findall(r50k_pat_str, text)) == 1:
-            assert bpe_merge_steps(text)[-1] == [token]
 
 
 def test_merges_are_of_one_pre_token():
