@@ -323,7 +323,8 @@ from utils.batches import make_loader
 
 def loader(num_workers):
     ids = np.memmap(sys.argv[1], dtype=np.uint16, mode="r")[1:]
-    options = {"context_length": 256, "stride": 2**18, "batch_size": 16, "seed": 7}
+    # Eight windows far apart: of the file, at most 2 MiB each are mapped where only one process reads them.
+    options = {"context_length": 256, "stride": 2**22, "batch_size": 1, "seed": 7}
     return make_loader(ids, num_workers=num_workers, **options)
 
 def states():
