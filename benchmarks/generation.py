@@ -1,4 +1,4 @@
-"""Greedy writing with GPT-2 Small's sizes: tokens a second beside Hugging Face. Exit code 1 if a bar is missed."""
+"""Greedy generation with GPT-2 Small's sizes: tokens per second beside Hugging Face. Exit code 1 if a bar is missed."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from operator import truediv
 from statistics import median
 from time import perf_counter
 
-# As in attention.py: threads that wait for each other soon sleep. To be set before torch reads it.
+# As in attention.py: threads that wait for each other soon sleep. Set before torch reads it.
 os.environ["GOMP_SPINCOUNT"] = "1000"
 
 import torch
@@ -20,7 +20,7 @@ from utils.pretrained import load_gpt2
 
 NEW, TURNS = 64, 5
 CASES = [(1, 16), (4, 16), (1, 512)]  # batch_size, num_tokens of the prompt
-OURS, OWN, PLAIN, PEER = "ours, loaded", "ours, own layout", "ours, no cache", "Hugging Face"
+OURS, PLAIN, PEER = "ours", "ours, no cache", "Hugging Face"
 
 
 def without_cache(model: GPTModel, ids: Tensor) -> Tensor:
@@ -29,18 +29,15 @@ def without_cache(model: GPTModel, ids: Tensor) -> Tensor:
     return ids
 
 
-def writers() -> dict[str, Callable[[Tensor], Tensor]]:
-    """Return the ways of writing, all with the same random weights."""
+def ways_to_generate() -> dict[str, Callable[[Tensor], Tensor]]:
+    """Return the ways to generate, all with the same random weights."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         transformers.GPT2LMHeadModel(transformers.GPT2Config()).save_pretrained(folder)
         ours, peer = load_gpt2(folder), transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
-    own = GPTModel(ours.config).eval()  # weights lie in memory as nn.Linear makes them, not as they are published
-    own.load_state_dict(ours.state_dict())
     settings = {"do_sample": False, "max_new_tokens": NEW, "min_new_tokens": NEW, "pad_token_id": 0}
     return {
         OURS: lambda ids: generate(ours, ids, NEW),
-        OWN: lambda ids: generate(own, ids, NEW),
         PLAIN: lambda ids: without_cache(ours, ids),
         PEER: lambda ids: peer.generate(ids, attention_mask=torch.ones_like(ids), **settings),
     }
@@ -48,7 +45,7 @@ def writers() -> dict[str, Callable[[Tensor], Tensor]]:
 
 @torch.no_grad()
 def measure(ways: dict[str, Callable[[Tensor], Tensor]], batch_size: int, num_tokens: int) -> list[dict]:
-    """Return a record for each way: tokens a second, and their ratio to the peer's."""
+    """Return a record for each way: tokens per second, and their ratio to the peer's."""
     ids = torch.randint(0, 50_257, (batch_size, num_tokens))
     names = [name for name in ways if name != PLAIN or batch_size * num_tokens == 16]  # else it takes minutes
     wanted = ways[PEER](ids)  # which warms up too
@@ -85,7 +82,7 @@ def main() -> None:
     torch.set_num_threads(os.cpu_count())
     facts = machine() | {"transformers": transformers.__version__, "new_tokens": NEW}
     print(words(facts), "(about five minutes)\n", flush=True)
-    ways = writers()
+    ways = ways_to_generate()
     rows = [row for case in CASES for row in measure(ways, *case)]
     bars = {
         "tokens/s to Hugging Face's, batch {batch_size}, prompt {num_tokens}: at least 1".format(**row): (

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from models import Bytes
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from utils.cache import KeyValueCache
@@ -12,16 +13,6 @@ from utils.trace import trace
 
 # emb_dim, n_heads, n_layers, context_length, vocab_size
 SIZES = [(48, 4, 3, 64, 256), (8, 1, 1, 64, 300), (60, 12, 5, 80, 257), (128, 2, 2, 128, 1000)]
-
-
-class Bytes:
-    """A tokenizer with 256 tokens."""
-
-    def encode(self, text):
-        return list(text.encode())
-
-    def decode(self, ids):
-        return bytes(ids).decode(errors="replace")
 
 
 def published(folder, sizes=SIZES[0], max_shard_size="50GB", **settings):
