@@ -1,40 +1,42 @@
-# Each target sets up .venv first when pyproject.toml or constraints.txt have changed.
+# Each target first sets up .venv where what it is made from has changed.
 PYTHON ?= python3
 LAB_ARGS ?=
 BIN := .venv/bin
 READY := .venv/ready
 DOCS_PORT ?= 8000
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
-# One worker a core; torch inside each keeps to one thread, so that workers do not fight over cores.
+# One worker per core; torch in each keeps to one thread, so that workers do not fight over cores.
+# In kernels, here and in JupyterLab, etc/ipython sees to it.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 .PHONY: lab test test-browser tamper lint notebooks bench docs docs-serve clean
 
-# Served from this folder, not from notebooks/: lessons link to docs/ and README.md.
+# Served from this folder, not from notebooks/: lessons link to docs/ and README.md. JupyterLab refuses
+# to run as root until it is told to; in a container there is often no other user.
 lab: $(READY)
-	$(BIN)/jupyter lab --ServerApp.root_dir=. $(LAB_ARGS) notebooks/01_text_to_ids.ipynb
+	$(BIN)/jupyter lab --ServerApp.root_dir=. $(if $(filter 0,$(shell id -u)),--allow-root) \
+		$(LAB_ARGS) notebooks/01_text_to_ids.ipynb
 
 test: $(READY) lint
 	$(PYTEST)
 
-# Two workers, each with a server and a browser of its own; the tests of a lesson stay together.
-# The pages of the site are looked at as they were built last.
+# Two workers, each with its own server and browser; the tests of one lesson stay together.
+# The pages of the site are tested as they were last built.
 test-browser: .venv/browser-ready tests/browser/node_modules/.package-lock.json docs
 	$(BIN)/python tests/browser/chrome.py
 	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
 
-# Every stored text output of every notebook, changed, must be noticed (make test does a sample).
+# A change in any stored text output of any notebook must be noticed (make test tries a sample).
 tamper: $(READY)
 	$(PYTEST) tests/test_tamper.py --all-outputs
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
-# Run all lessons from fresh kernels and bring them into the form that is compared and committed.
+# Run every lesson in a fresh kernel and bring it into the form that is compared and committed.
 notebooks: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=120 $(NOTEBOOKS)
 	$(BIN)/python tests/normalise.py $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys metadata.language_info.version $(NOTEBOOKS)
 
@@ -43,7 +45,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/generation.py
 
-# The site, as if for the first time: a page may hold what another file says. A warning is an error.
+# The site is built from scratch, because a page may show parts of other files. A warning is an error.
 docs: .venv/docs-ready docs/node_modules/.package-lock.json
 	rm -rf docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
@@ -58,23 +60,23 @@ clean:
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
-# Scripts in .venv hold its path. Without pip there, or with another path in it, making .venv failed
-# half-way or the folder was moved or copied: .venv is made anew.
+# Scripts in .venv contain its path. If pip is missing there, or contains another path, then making .venv
+# failed half-way or the folder was moved or copied: .venv is made again from scratch.
 MAKE_VENV :=
 ifeq ($(shell grep -sF "`pwd -P`/.venv/bin/python" $(BIN)/pip),)
 .PHONY: $(READY)
-MAKE_VENV := $(PYTHON) -m venv --clear .venv
+MAKE_VENV := "$(PYTHON)" -m venv --clear .venv
 endif
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
+$(READY): pyproject.toml constraints.txt etc/ipython/ipython_kernel_config.py
+	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
 	$(MAKE_VENV)
 	@echo 'Installing into .venv: a few minutes the first time.'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
 	touch $@
 
-# What the site and the browser tests need on top, so that lab and test do without it.
+# What only the site or only the browser tests need is installed when they do.
 .venv/%-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
 	touch $@

@@ -6,6 +6,7 @@ import tempfile
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+pytest_plugins = ["kernel_waits"]
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
 
 
@@ -26,10 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # if there is none, because a lesson would say so on stderr. If the home folder is read-only, Matplotlib itself sets
     # MPLCONFIGDIR to a temporary folder.
     import matplotlib.font_manager  # noqa: F401
-
-    if not os.access(config.rootpath, os.W_OK):
-        settings.setenv("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(folder.name, "hypothesis"))
-        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestCacheWarning")
 
 
 class FilesAndLessons(LoadFileScheduling):

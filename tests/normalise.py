@@ -1,15 +1,30 @@
-"""Remove from executed notebooks what neither a reader nor a comparison can use: live widgets and split streams.
+"""Run notebooks in fresh kernels, and remove what neither readers nor the comparison can use.
 
-python tests/normalise.py notebooks/*.ipynb
+That is live widgets, and output streams in several parts:  python tests/normalise.py notebooks/*.ipynb
 """
 
 import sys
+from pathlib import Path
 
 import nbformat
+from jupyter_client import AsyncKernelClient, AsyncKernelManager
+from kernel_waits import SlicedChannel
+from nbclient import NotebookClient
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
-for path in sys.argv[1:]:
+
+class Client(AsyncKernelClient):
+    shell_channel_class = iopub_channel_class = SlicedChannel
+
+
+class Manager(AsyncKernelManager):
+    client_factory = Client
+
+
+for path in map(Path, sys.argv[1:]):
     notebook = nbformat.read(path, as_version=4)
+    where = {"metadata": {"path": path.parent}}
+    NotebookClient(notebook, timeout=120, record_timing=False, kernel_manager_class=Manager, resources=where).execute()
     notebook, _ = CoalesceStreamsPreprocessor(enabled=True)(notebook, {})
     for cell in notebook.cells:
         if "live-slider" in cell.metadata.get("tags", []):
