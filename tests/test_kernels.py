@@ -1,9 +1,29 @@
-"""A message that arrived without waking its reader is found a second later, and a time limit stays what it is."""
+"""Kernels have one thread, and a message that arrived without waking its reader is found a second later."""
 
+import os
 from queue import Empty
 
 import kernel_waits
 import pytest
+from jupyter_client.manager import start_new_kernel
+
+
+def test_a_kernel_has_one_thread_unless_told_otherwise():
+    settings = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    assert threads_of_a_kernel(settings) == 1, "etc/ipython is not installed: pip install -e ."
+    assert threads_of_a_kernel({**settings, "OMP_NUM_THREADS": "3"}) == 3
+
+
+def threads_of_a_kernel(environment):
+    """Start a kernel with these environment variables and return its OMP_NUM_THREADS, or 0."""
+    manager, client = start_new_kernel(env=environment)
+    try:
+        asked = {"threads": "int(os.environ.get('OMP_NUM_THREADS', 0))"}
+        answer = client.execute_interactive("import os", user_expressions=asked, timeout=60)
+        return int(answer["content"]["user_expressions"]["threads"]["data"]["text/plain"])
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture
