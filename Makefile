@@ -30,9 +30,10 @@ test-browser: .venv/browser-ready tests/browser/node_modules/.package-lock.json 
 tamper: $(READY)
 	$(PYTEST) tests/test_tamper.py --all-outputs
 
+# Without ruff's cache, so that it also works where the checkout cannot be written.
 lint: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/codespell
 
 # Run every lesson in a fresh kernel and bring it into the form that is compared and committed.
