@@ -21,7 +21,8 @@ class Manager(AsyncKernelManager):
     client_factory = Client
 
 
-for path in map(Path, sys.argv[1:]):
+def renewed(path: Path) -> nbformat.NotebookNode:
+    """Return the notebook with the outputs of a fresh kernel."""
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": path.parent}}
     NotebookClient(notebook, timeout=120, record_timing=False, kernel_manager_class=Manager, resources=where).execute()
@@ -29,4 +30,9 @@ for path in map(Path, sys.argv[1:]):
     for cell in notebook.cells:
         if "live-slider" in cell.metadata.get("tags", []):
             cell.outputs = []
-    nbformat.write(notebook, path)
+    return notebook
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        nbformat.write(renewed(path), path)
