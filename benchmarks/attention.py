@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-# Before torch reads it: threads that wait for each other soon sleep. On a quiet machine times stay as they are; on a
-# busy one, a thread that spins for milliseconds holds up the one it waits for, and times become a matter of luck.
+# Set before torch reads it: threads that wait for each other soon go to sleep. On a quiet machine this changes no
+# times. On a busy one, a thread that spins for milliseconds holds up the one it waits for, and times become random.
 os.environ["GOMP_SPINCOUNT"] = "1000"
 
 import torch
@@ -29,8 +29,8 @@ BARS = {
     (1024, 1): ("ms", 1.05),
     (1024, 4): ("ms", 1.10),
     (4096, 1): ("mib", 1.05),
-}  # ours to the floor, both directions
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2}  # of the largest entry
+}  # the most that ours may be relative to the floor, in both directions
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2}  # relative to the largest entry
 
 
 class Floor(nn.Module):
@@ -58,7 +58,7 @@ class Plain(MultiHeadAttention):
 
 
 class TorchHeads(nn.MultiheadAttention):
-    """Torch's module, given all that its fast path asks for: batch first, a bias (0 here), a mask of booleans."""
+    """Torch's module, with all that its fast path requires: batch first, a bias (0 here), a Boolean mask."""
 
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, need_weights=False, fast_path=True):
         super().__init__(d_out, num_heads, dropout, batch_first=True)
@@ -76,7 +76,7 @@ FORMS = {
     "StackedHeads": StackedHeads,
     "plain": Plain,
     "nn.MultiheadAttention": partial(TorchHeads, fast_path=False),
-    "nn, fast path": TorchHeads,  # never taken where gradients are asked for
+    "nn, fast path": TorchHeads,  # never taken where gradients are needed
     "nn, need_weights": partial(TorchHeads, need_weights=True),
     "MultiHeadAttention": MultiHeadAttention,
     "floor": Floor,
@@ -84,7 +84,7 @@ FORMS = {
 
 
 def build(form: str, case: tuple, place: dict) -> tuple[nn.Module, Tensor, Tensor]:
-    """Return the module, x, and the gradient that comes from above; both (batch_size, num_tokens, emb_dim)."""
+    """Return the module, x and the upstream gradient; the last two are (batch_size, num_tokens, emb_dim)."""
     T, batch_size, direction = case
     torch.manual_seed(0)
     module = FORMS[form](EMB_DIM, EMB_DIM, T, 0.1 if direction == DROPOUT else 0.0, NUM_HEADS).to(**place)
@@ -98,12 +98,12 @@ def share_weights(modules: dict[str, nn.Module]) -> None:
     state["qkv.weight"] = state["in_proj_weight"] = torch.cat(list(layers.values()))
     for name, weight in layers.items():
         state |= {f"heads.{head}.{name}": rows for head, rows in enumerate(weight.chunk(NUM_HEADS))}
-    for module in modules.values():  # each takes what it knows by name; whether that is all is asserted
+    for module in modules.values():  # each takes the names that it knows; `times` asserts equal results
         module.load_state_dict(state, strict=False)
 
 
 def step(module: nn.Module, x: Tensor, from_above: Tensor, direction: str) -> tuple[Tensor, ...]:
-    """Return the context vectors and, where there is a way back, the gradients of x and of all weights."""
+    """Return the context vectors and, if there is a backward pass, the gradients of x and of all weights."""
     if direction == FORWARD:
         with torch.inference_mode():
             return (module(x),)
@@ -112,17 +112,17 @@ def step(module: nn.Module, x: Tensor, from_above: Tensor, direction: str) -> tu
 
 
 def times(forms: list[str], case: tuple, place: dict) -> dict[str, list[float]]:
-    """Return milliseconds a step, turn by turn."""
+    """Return milliseconds per step, turn by turn."""
     *size, direction = case
     modules = {form: build(form, case, place)[0] for form in forms}
     inputs = *build("floor", case, place)[1:], direction
     share_weights(modules)
-    first, *others = (step(module.eval(), *inputs)[:2] for module in modules.values())  # which warms up too
+    first, *others = (step(module.eval(), *inputs)[:2] for module in modules.values())  # this also warms up
     for found, wanted in ((f, w) for other in others for f, w in zip(other, first)):  # context vectors, gradient of x
         assert (found - wanted).abs().max() <= TOLERANCE[wanted.dtype] * wanted.abs().max()
     calls, wait = (20, torch.cuda.synchronize) if place["device"] == "cuda" else (1, lambda: None)
     milliseconds = defaultdict(list)
-    for turn in range(SIZES[*size]):  # to and fro: a busy moment strikes all, and none always follows the same one
+    for turn in range(SIZES[*size]):  # back and forth: a busy moment hits all, and none always follows the same one
         for form in forms[:: (-1) ** turn]:
             modules[form].train(direction == DROPOUT)
             wait()
@@ -141,12 +141,12 @@ def peak_so_far(on_gpu: bool) -> float:
 
 
 def peak_mib(form: str, case: tuple, place: dict) -> float:
-    """Return how far one step drives memory above what stood before it; on a CPU, to be called in a fresh process."""
+    """Return by how much one step raises the memory in use; on a CPU, call it in a fresh process."""
     torch.set_num_threads(os.cpu_count())
     module, x, from_above = build(form, case, place)
-    for T in (16, 16, case[0]):  # first two tiny steps: what torch sets up at first use is not the form's
+    for T in (16, 16, case[0]):  # two tiny steps first: what torch sets up on first use does not belong to the form
         torch.cuda.reset_peak_memory_stats() if x.is_cuda else Path("/proc/self/clear_refs").write_text("5")
-        before = peak_so_far(x.is_cuda)  # the peak of what went before is forgotten: this is what stands
+        before = peak_so_far(x.is_cuda)  # the earlier peak has been reset, so this is the memory in use now
         step(module, x[:, :T], from_above[:, :T], case[-1])
     return peak_so_far(x.is_cuda) - before
 
@@ -155,14 +155,14 @@ def records(case: tuple, place: dict) -> list[dict]:
     """Return a record for each form: milliseconds, MiB (for a batch of 1), and their ratios to the floor's."""
     forms = [form for form in FORMS if form != "nn, fast path" or case[-1] == FORWARD]
     ms, mib, found = times(forms, case, place), dict.fromkeys(forms), []
-    # What is freed goes back at once: else the peak counts what the allocator kept for later, now more and now less.
-    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(2**16)  # for new processes: in this one it is too late
+    # Freed memory goes back at once. Otherwise the peak would include what the allocator keeps for later, which varies.
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(2**16)  # for new processes: it is too late for this one
     with get_context("spawn").Pool(1, maxtasksperchild=1 if place["device"] == "cpu" else None) as fresh_process:
         if case[1] == 1:
             mib = {form: fresh_process.apply(peak_mib, (form, case, place)) for form in forms}
     for form in forms:
         figures = {"ms": median(ms[form]), "mib": mib[form]}
-        figures["ms_ratio"] = median(map(truediv, ms[form], ms["floor"]))  # by turns: both saw the same moment
+        figures["ms_ratio"] = median(map(truediv, ms[form], ms["floor"]))  # turn by turn: both at the same moment
         figures["mib_ratio"] = mib[form] and mib[form] / mib["floor"]
         rounded = {name: value and float(f"{value:.4g}") for name, value in figures.items()}
         found.append({"form": form} | dict(zip(("T", "batch", "direction"), case)) | rounded)
@@ -170,7 +170,7 @@ def records(case: tuple, place: dict) -> list[dict]:
 
 
 def table(rows: list[dict], figure: str) -> str:
-    """Return one figure in Markdown, a column a form, in brackets the ratio to the floor."""
+    """Return one figure as a Markdown table: one column per form, with the ratio to the floor in brackets."""
     found = defaultdict(lambda: dict.fromkeys(FORMS, "–"))
     for row in (row for row in rows if row[figure]):
         case = "T {T}, batch {batch}, {direction}".format(**row)
