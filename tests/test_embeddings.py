@@ -67,6 +67,13 @@ def test_positions_run_along_the_token_axis(shape):
     assert torch.equal(embedding(text.expand(shape)), embedding(text).expand(*shape, EMB_DIM))
 
 
+def test_positions_are_made_where_the_ids_are():
+    embedding, ids = embedding_of(), some_ids(2, 4)
+    expected = embedding(ids)
+    with torch.device("meta"):  # the default for new tensors, which must not count
+        assert torch.equal(embedding(ids), expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_half_and_double_precision(dtype):
     embedding, ids = embedding_of().to(dtype), some_ids(2, 4)
@@ -79,8 +86,9 @@ def test_half_and_double_precision(dtype):
 
 
 def test_only_dropout_in_training_is_random():
+    state = random_states()
     embedding, plain, ids = embedding_of(emb_dim=500, dropout=0.25), embedding_of(emb_dim=500), some_ids(4, 7)
-    state, total = random_states(), plain(ids)
+    total = plain(ids)
     assert torch.equal(plain.eval()(ids), total), "none by default"
     assert torch.equal(embedding.eval()(ids), total)
     assert random_states() == state
@@ -111,6 +119,12 @@ def test_size_of_gpt2():
     vectors = embedding(torch.zeros(2, 1_024, dtype=torch.int64, device="meta"))
     assert vectors.shape == (2, 1_024, 768)
     assert vectors.device.type == "meta"
+
+
+def test_each_row_starts_with_random_numbers_of_its_own():
+    embeddings = [TokenAndPositionEmbedding(VOCAB_SIZE, EMB_DIM, CONTEXT_LENGTH) for _ in range(2)]
+    rows = torch.cat([table for embedding in embeddings for table in embedding.parameters()])
+    assert len(rows.unique(dim=0)) == len(rows)
 
 
 def test_saved_and_copied():
