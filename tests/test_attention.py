@@ -341,10 +341,10 @@ def test_state_dict_holds_linear_layers_alone(layer):
     out_proj = {"out_proj.weight": (8, 8), "out_proj.bias": (8,)} if layer in WITH_HEADS else {}
     without_bias = arguments(layer)
     del without_bias["qkv_bias"]
-    plain, other = layer(**without_bias), layer(**without_bias)
-    rows = torch.cat([module.get_parameter(name) for module in (plain, other) for name in weights])
+    plain = [layer(**without_bias) for _ in range(3)]
+    rows = torch.cat([module.get_parameter(name) for module in plain for name in weights])
     assert len(rows.unique(dim=0)) == len(rows), "each starts with random numbers of its own"
-    for module, expected in ((plain, weights | out_proj), (made(layer), weights | biases | out_proj)):
+    for module, expected in ((plain[0], weights | out_proj), (made(layer), weights | biases | out_proj)):
         module(vectors(2, 5, 6))
         assert {name: tuple(parameter.shape) for name, parameter in module.named_parameters()} == expected
         assert module.state_dict().keys() == expected.keys()

@@ -122,7 +122,7 @@ def test_size_of_gpt2():
 
 
 def test_each_row_starts_with_random_numbers_of_its_own():
-    embeddings = [TokenAndPositionEmbedding(VOCAB_SIZE, EMB_DIM, CONTEXT_LENGTH) for _ in range(2)]
+    embeddings = [TokenAndPositionEmbedding(VOCAB_SIZE, EMB_DIM, CONTEXT_LENGTH) for _ in range(3)]
     rows = torch.cat([table for embedding in embeddings for table in embedding.parameters()])
     assert len(rows.unique(dim=0)) == len(rows)
 
