@@ -3,16 +3,22 @@
 import base64
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import matplotlib
 from IPython import get_ipython
 from IPython.display import display
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from torch import Tensor
 
-# One colour an axis kind, all course long (Okabe and Ito's colours, told apart by the colour-blind).
+from utils.plots.inputs import spelt
+
+# One colour per kind of axis, throughout the course (Okabe and Ito's colours, told apart by the colour-blind).
 AXIS_COLOURS = {
     "batch_size": "#b25900",
     "num_tokens": "#0072b2",
@@ -23,6 +29,9 @@ AXIS_COLOURS = {
 INK, MUTED, PAPER = "#1a1a1a", "#595959", "#ffffff"
 # Neighbouring tokens take turns; dark ink is readable on each.
 TOKEN_FILLS = ("#cfe6f5", "#ffe3b8", "#cdeee0", "#f6d7e8", "#f4eeb0")
+CENTRED = {"ha": "center", "va": "center"}
+PAGE = 10.8  # inches: a wider figure would be shrunk by the page it is shown on
+DPI = 144  # sharp on fine screens, which show 96 pixels per inch as 144 or more
 
 
 def show(fig: Figure, alt: str) -> None:
@@ -30,14 +39,14 @@ def show(fig: Figure, alt: str) -> None:
 
     The output holds the PNG and the alt text, as its text/plain and as the image's metadata, so
     that a screen reader, a reader of the notebook's text and the tests all have the same words.
-    Outside a notebook the words are all that is shown.
+    Outside a notebook only the words are shown.
 
     Args:
-        fig: a Matplotlib figure.
+        fig: a Matplotlib figure; one of your own keeps its style.
         alt: what the picture shows, in words.
 
     Raises:
-        TypeError: `fig` is no figure, or `alt` no string.
+        TypeError: `fig` is not a figure, or `alt` is not a string.
         ValueError: `alt` is empty.
     """
     if not isinstance(fig, Figure):
@@ -51,9 +60,11 @@ def show(fig: Figure, alt: str) -> None:
     if get_ipython() is None:
         print(alt)
         return
-    width, height = (round(inches * 96) for inches in fig.get_size_inches())
+    png = as_png(fig)
+    # From the picture itself (bytes 16 to 23 of any PNG): some users' settings crop a figure of their own.
+    width, height = (round(int.from_bytes(png[start : start + 4], "big") * 96 / DPI) for start in (16, 20))
     display(
-        {"image/png": base64.b64encode(as_png(fig)).decode("ascii"), "text/plain": alt},
+        {"image/png": base64.b64encode(png).decode("ascii"), "text/plain": alt},
         metadata={"image/png": {"alt": alt, "width": width, "height": height}},
         raw=True,
     )
@@ -62,7 +73,7 @@ def show(fig: Figure, alt: str) -> None:
 def as_png(fig: Figure) -> bytes:
     """Return the figure as a PNG, sharp on fine screens too."""
     png = io.BytesIO()
-    fig.savefig(png, format="png", dpi=144, facecolor=PAPER)
+    fig.savefig(png, format="png", dpi=DPI)
     return png.getvalue()
 
 
@@ -73,8 +84,8 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
         **tensors: for each name a tensor and its axes, such as (batch, "batch_size, num_tokens").
 
     Raises:
-        TypeError: one is no tensor.
-        ValueError: the axes named are not as many as the tensor has.
+        TypeError: one is not a tensor, or its axes are not a string.
+        ValueError: a tensor has more or fewer axes than are named.
 
     >>> import torch
     >>> shape_ledger(batch=(torch.zeros(2, 4), "batch_size, num_tokens"))
@@ -85,6 +96,8 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
     for name, (tensor, axes) in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} must be a tensor, not {type(tensor).__name__}")
+        if not isinstance(axes, str):
+            raise TypeError(f"the axes of {name} must be a string, not {type(axes).__name__}")
         if len([axis for axis in axes.split(",") if axis.strip()]) != tensor.dim():
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its axes are given as {axes!r}")
         rows.append((name, str(tuple(tensor.shape)), axes))
@@ -93,38 +106,42 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
         print(f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {axes}".rstrip())
 
 
-def numbers(data: Any) -> Any:
-    """Return a number or nested numbers of any library as plain Python ones."""
-    if isinstance(data, Tensor):
-        data = data.detach()
-    if hasattr(data, "tolist"):
-        return data.tolist()
-    return [numbers(item) for item in data] if isinstance(data, Iterable) else float(data)
+class CourseFigure(Figure):
+    """A figure that is drawn with Matplotlib's own settings, whatever the user's are.
+
+    Not pyplot's: nothing global is kept, and a notebook does not draw it a second time.
+    """
+
+    def __init__(self, width: float, height: float):
+        super().__init__(figsize=(width, height), layout="constrained", facecolor=PAPER)
+
+    def draw(self, renderer: Any) -> None:
+        with style.context("default"):
+            super().draw(renderer)
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        with style.context("default"):
+            super().savefig(*args, **options)
 
 
-def new_figure(width: float, height: float) -> Figure:
-    # Not pyplot's figure: nothing global is touched, and nothing is drawn a second time.
-    return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
+def in_course_style(plot: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Have a function make its figure with Matplotlib's own settings, and all words drawn as they are."""
+
+    @wraps(plot)
+    def styled(*args: Any, **options: Any) -> Figure:
+        with style.context("default"):
+            with matplotlib.rc_context({"text.parse_math": False}):  # a dollar sign in a token starts no formula
+                fig = plot(*args, **options)
+            for text in fig.findobj(Text):  # this also makes the ticks, outside: 10² on an axis is a formula
+                text.set_text(spelt(text.get_text(), text.get_fontfamily()[0]))
+        return fig
+
+    return styled
 
 
 def bare_figure(width: float, height: float) -> tuple[Figure, Axes]:
     """Return a figure with one bare pair of axes."""
-    fig = new_figure(width, height)
+    fig = CourseFigure(width, height)
     ax = fig.add_subplot()
     ax.set_axis_off()
     return fig, ax
-
-
-def finished(fig: Figure) -> Figure:
-    """Return the figure with all words read as they are: a dollar sign in a token starts no formula."""
-    for ax in fig.axes:
-        legend = ax.get_legend()
-        for text in (*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label, *(legend.get_texts() if legend else ())):
-            text.set_parse_math(False)
-    return fig
-
-
-def visible(piece: str) -> str:
-    """Return a piece of text with its blanks made visible and what has no glyph spelt out."""
-    signs = {" ": "␣", "\n": "↵"}
-    return "".join(signs.get(c) or (c if c.isprintable() else c.encode("unicode_escape").decode()) for c in piece)
