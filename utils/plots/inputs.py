@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
+from unicodedata import bidirectional
 
 import numpy as np
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -16,13 +17,19 @@ def _characters(family: str) -> frozenset[int]:
 
 
 def spelt(text: str, family: str = "sans-serif") -> str:
-    """Return a text with each character that cannot be seen, or that its font lacks, spelt out as an escape."""
+    """Return a text with each character that cannot be drawn spelt out as an escape: \\u306e for の.
+
+    These are what the font lacks, what cannot be seen, and letters written from right to left, whose
+    order only some versions of Matplotlib know, and which would reorder the escapes beside them.
+    """
     if text.isascii() and text.isprintable():
         return text
     has = _characters(family)
-    return "".join(
-        c if c == "\n" or (c.isprintable() and ord(c) in has) else c.encode("unicode_escape").decode() for c in text
-    )
+
+    def drawn(c: str) -> bool:
+        return c == "\n" or (c.isprintable() and ord(c) in has and bidirectional(c) not in ("R", "AL", "AN"))
+
+    return "".join(c if drawn(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(name: Any, family: str = "sans-serif", most: int = 40) -> str:
@@ -38,10 +45,10 @@ def visible(piece: Any, family: str = "monospace") -> str:
 
 def wrapped(words: Any, inches: float) -> str:
     """Return a title of any kind as at most three lines, none wider than its chart; "…" ends one that is cut."""
-    words, width = spelt(str(words)), int(14 * inches)
-    if len(words) <= width:
+    words = spelt(str(words))
+    if len(words) <= 14 * inches:
         return words
-    return "\n".join(textwrap.wrap(words, width, max_lines=3, placeholder=" …"))
+    return "\n".join(textwrap.wrap(words, int(10 * inches), max_lines=3, placeholder=" …"))
 
 
 def as_names(argument: str, names: Any, count: int) -> list[str]:

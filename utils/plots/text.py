@@ -70,7 +70,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
     """Return texts as rows of coloured tokens over their IDs; a long text continues on the next row.
 
     Args:
-        texts: for each text its pieces and their IDs, of equal length; 300 tokens at most. A
+        texts: for each text its pieces and their IDs, of equal length; 250 tokens at most. A
             space is drawn as ␣, a line end as ↵, a character that cannot be drawn as its escape.
 
     Raises:
@@ -78,7 +78,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
         ValueError: `texts` is empty or too long, or the lengths differ.
     """
     rows = [row for index, text in enumerate(texts) for row in _token_rows(f"texts[{index}]", text)]
-    check_size("texts", sum(map(len, rows)), "tokens", 300)
+    check_size("texts", sum(map(len, rows)), "tokens", 250)
     check_size("texts", len(rows), "rows", 100)
     widest = max(left + width for row in rows for left, width, _, _, _ in row)
     fig, ax = bare_figure(max(8.0, 0.09 * widest), 0.95 * len(rows))
@@ -125,9 +125,9 @@ def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
 
     Raises:
         TypeError: a value is not an integer.
-        ValueError: `values` is empty, or one is beyond ±10¹⁵.
+        ValueError: `values` is empty, or one is beyond ±10¹².
     """
-    counts = Counter(as_integer("values", value, -(10**15), 10**15) for value in as_list("values", values))
+    counts = Counter(as_integer("values", value, -(10**12), 10**12) for value in as_list("values", values))
     check_size("values", len(counts), "different integers", 100_000)
     first, last = min(counts), max(counts)
     fig = CourseFigure(7.0, 2.8)
@@ -138,7 +138,7 @@ def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
         percent = [100 * counts[number] / counts.total() for number in tallest.values()]
         ax.vlines(list(tallest.values()), 0, percent, color=AXIS_COLOURS["num_tokens"])
         ax.set_ylim(bottom=0)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ax.ticklabel_format(useOffset=False, style="plain", axis="x")
     else:
         numbers = range(first, last + 1)
@@ -167,7 +167,7 @@ def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
             raise TypeError(f"steps must hold pieces of type bytes, not {piece!r}")
     check_size("steps", min((len(piece) for pieces in steps for piece in pieces), default=0), "bytes", 32)
     check_size("steps", max(sum(map(len, pieces)) for pieces in steps), "bytes", 32)
-    check_size("steps", len(steps), "levels", 32)
+    check_size("steps", sum(map(len, steps)), "pieces", 550)
     labels = [[visible(piece.decode("utf-8", errors="backslashreplace")) for piece in pieces] for pieces in steps]
     width = max(0.09 * len(label) / len(piece) for row in zip(labels, steps) for label, piece in zip(*row))
     fig, ax = bare_figure(max(7.0, width * sum(map(len, steps[0]))), 0.52 * len(steps) + 0.3)

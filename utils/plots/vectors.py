@@ -82,7 +82,7 @@ def _labels(points: Mapping[str, Sequence[float]], near: float) -> Iterator[tupl
         group = next((g for g in groups if math.dist(points[g[0]], point) < near), None)
         groups.append([name]) if group is None else group.append(name)
     for names in groups:
-        shown = one_line(", ".join(visible(name, "sans-serif") for name in names))
+        shown = one_line(", ".join(visible(name, "sans-serif") for name in names), most=30)
         yield shown if len(names) <= 3 else f"{len(names)} of them", points[names[0]]
 
 
@@ -110,14 +110,14 @@ def plot_weighted_sum(
     for index, (name, (dx, dy)) in enumerate(parts.items()):
         _arrow(ax, (x, y), (x + dx, y + dy), _COLOURS[index % len(_COLOURS)])
         middle = (x + dx / 2, y + dy / 2)
-        ax.annotate(one_line(name), middle, (8, -3), textcoords="offset points", color=INK, size=10)
+        ax.annotate(one_line(name, most=24), middle, (8, -3), textcoords="offset points", color=INK, size=10)
         x, y = x + dx, y + dy
         corners.append((x, y))
     _arrow(ax, (0, 0), (x, y), INK)
     ax.annotate("context vector", (x, y), (-6, 6), textcoords="offset points", ha="right", color=INK, size=10)
     for name, (dx, dy) in start.items():
         _arrow(ax, (0, 0), (dx, dy), MUTED, style="--")
-        label = f"{one_line(name)} alone"
+        label = f"{one_line(name, most=24)} alone"
         ax.annotate(label, (dx, dy), (6, 0), textcoords="offset points", color=MUTED, size=10)
     side = max(max(values) - min(values) for values in zip(*corners)) or 1.0
     left, low = (min(values) - 0.1 * side for values in zip(*corners))
@@ -144,6 +144,8 @@ def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Fig
         strip = max(matrix.shape) > 8 * min(matrix.shape)
         shown = np.clip(matrix, lowest, highest)
         ax.imshow(shown, cmap="Blues", vmin=lowest, vmax=highest, aspect="auto" if strip else "equal")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     return fig
 
 
@@ -218,11 +220,13 @@ def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabe
     fig, charts = _charts(panels, width, 2.8 + (0.08 * longest if upright else 0), "", ylabel)
     everything = np.concatenate([[0, 1], *panels.values()])
     for ax, values in charts:
-        edges = np.arange(len(values) + 1) - 0.5
         if len(values) <= _MOST_NAMES:
             ax.bar(range(len(values)), values, color=AXIS_COLOURS["num_tokens"])
-        else:
-            ax.stairs(values, edges, fill=True, color=AXIS_COLOURS["num_tokens"])
+        else:  # one outline instead of the bars; where bars share a pixel, the longest up and down
+            starts = np.arange(0, len(values), len(values) // 1000 + 1)
+            for furthest in (np.maximum, np.minimum):
+                edges = np.append(starts, len(values)) - 0.5
+                ax.stairs(furthest.reduceat(values, starts), edges, fill=True, color=AXIS_COLOURS["num_tokens"])
         ax.set_xticks(*_some(names, 40), size=9, rotation=90 if upright else 0)
         ax.set_ylim(everything.min(), everything.max())
         ax.spines[["top", "right"]].set_visible(False)
@@ -241,7 +245,7 @@ def plot_lines(
     """Return line charts side by side, with one horizontal axis.
 
     Args:
-        panels: title -> name of a line -> its values, one for each of `x`; 16 lines at most per chart.
+        panels: title -> name of a line -> its values, one for each of `x`; 12 lines at most per chart.
             A value that is nan or infinite leaves a gap.
         x: where the values are on the horizontal axis.
         xlabel: what `x` is.
@@ -263,7 +267,7 @@ def plot_lines(
     _check_positive("x", x, log_x)
     fig, charts = _charts(panels, 3.6, 3.2, xlabel, "", sharey=same_y)
     for (ax, lines), title in zip(charts, panels):
-        check_size(f"panels[{title!r}]", len(lines), "lines", 16)
+        check_size(f"panels[{title!r}]", len(lines), "lines", 12)
         for index, (name, values) in enumerate(lines.items()):
             argument = f"panels[{title!r}][{name!r}]"
             values = as_array(argument, values, dims=1, finite=False)
