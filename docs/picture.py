@@ -3,10 +3,11 @@
 import io
 from pathlib import Path
 
-from PIL import Image
+import matplotlib.image
+import numpy as np
 
 from utils.batches import TokenWindows
-from utils.plots import PAPER, as_png, plot_route, plot_tokens, plot_windows
+from utils.plots import as_png, plot_route, plot_tokens, plot_windows
 from utils.tokenizer import text_to_ids, token_texts
 
 pair = [text_to_ids(text).tolist() for text in ("Every effort moves you", "Every day holds a")]
@@ -15,12 +16,14 @@ figures = [
     plot_tokens([(token_texts(ids), ids) for ids in pair]),
     plot_windows({"windows of 4 tokens and the next one, stride 2": TokenWindows(range(12), 4, 2)}, num_tokens=12),
 ]
-pictures = [Image.open(io.BytesIO(as_png(figure))) for figure in figures]
+pictures = [matplotlib.image.imread(io.BytesIO(as_png(figure)))[..., :3] for figure in figures]
 
-width = max(picture.width for picture in pictures)
-whole = Image.new("RGB", (width, sum(picture.height + 30 for picture in pictures)), PAPER)
-top = 15
+gap = 30
+width = max(picture.shape[1] for picture in pictures)
+whole = np.ones((sum(len(picture) + gap for picture in pictures), width, 3), dtype=np.float32)  # white paper
+top = gap // 2
 for picture in pictures:
-    whole.paste(picture, ((width - picture.width) // 2, top))
-    top += picture.height + 30
-whole.save(Path(__file__).parent / "picture.png", optimize=True)
+    left = (width - picture.shape[1]) // 2
+    whole[top : top + len(picture), left : left + picture.shape[1]] = picture
+    top += len(picture) + gap
+matplotlib.image.imsave(Path(__file__).parent / "picture.png", whole, pil_kwargs={"optimize": True})
