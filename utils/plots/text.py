@@ -219,7 +219,7 @@ def plot_windows(
     maps = [(title, _positions(windows, num_tokens)) for title, windows in as_dict("panels", panels).items()]
     check_size("panels", len(maps), "maps", 12)
     check_size("panels", 1 + sum(len(windows) for _, windows in maps), "windows", 41)
-    # Names wider than their column are turned upright, and each map grows by their length.
+    # Names wider than their column are written vertically, and each map grows by their length.
     longest = 0.09 * max(map(len, names))
     upright = longest > 0.62 * min(1, 20 / num_tokens)
     heights = [len(windows) + 3.2 + upright * longest / 0.3 for _, windows in maps]
@@ -242,7 +242,7 @@ def _positions(windows: Iterable[tuple[Any, Any]], num_tokens: int) -> list[tupl
     return found
 
 
-def _draw_windows(ax: Axes, windows: list[tuple[list[int], list[int]]], names: list[str], turn: int) -> None:
+def _draw_windows(ax: Axes, windows: list[tuple[list[int], list[int]]], names: list[str], rotation: int) -> None:
     blue, num_tokens = AXIS_COLOURS["num_tokens"], len(names)
     as_input = Counter(i for input_ids, _ in windows for i in input_ids)
     seen = as_input | Counter(i for _, target_ids in windows for i in target_ids)
@@ -255,7 +255,7 @@ def _draw_windows(ax: Axes, windows: list[tuple[list[int], list[int]]], names: l
         ax.text(i, len(windows) + 0.15, count, size=9, color=INK, **CENTRED)
     ax.text(-0.7, len(windows) + 0.15, "times an input", ha="right", va="center", size=9, color=MUTED)
     ax.set(xlim=(-0.6, num_tokens - 0.4), ylim=(len(windows) + 0.6, -0.6))
-    ax.set_xticks(range(num_tokens), names, size=9, color=blue, rotation=turn)
+    ax.set_xticks(range(num_tokens), names, size=9, color=blue, rotation=rotation)
     ax.set_yticks(range(len(windows)), [f"window {i}" for i in range(len(windows))], size=9)
     ax.tick_params(length=0)
     ax.tick_params(axis="y", colors=AXIS_COLOURS["batch_size"])

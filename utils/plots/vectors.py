@@ -129,7 +129,7 @@ def plot_weighted_sum(
 def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
     """Return matrices as maps side by side, each on its own scale: light is small, dark is large.
 
-    A score of −inf is as light as the smallest finite one; a cell that is nan is left blank.
+    A score of −inf is as light as the smallest finite one; a cell that is nan is left white.
 
     Raises:
         TypeError: a matrix holds something else than numbers.
@@ -320,7 +320,7 @@ def _legend(ax: Axes, names: Mapping[str, Any]) -> None:
 
 
 def _some(names: Sequence[str], most: int) -> tuple[range, Sequence[str]]:
-    """Return the indices and names of at most so many of the names, at equal steps."""
+    """Return the indices and the names of at most `most` of the names, at equal steps."""
     step = math.ceil(len(names) / most)
     return range(0, len(names), step), names[::step]
 
