@@ -77,7 +77,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
         TypeError: an ID is not an integer.
         ValueError: `texts` is empty or too long, or the lengths differ.
     """
-    rows = [row for index, text in enumerate(texts) for row in _token_rows(f"texts[{index}]", text)]
+    rows = [row for index, text in enumerate(as_list("texts", texts)) for row in _token_rows(f"texts[{index}]", text)]
     check_size("texts", sum(map(len, rows)), "tokens", 250)
     check_size("texts", len(rows), "rows", 100)
     widest = max(left + width for row in rows for left, width, _, _, _ in row)
@@ -161,7 +161,7 @@ def plot_merges(steps: Sequence[Sequence[bytes]]) -> Figure:
         TypeError: a piece is not of type bytes.
         ValueError: `steps` is empty or too long, or a piece is empty.
     """
-    steps = [list(pieces) for pieces in steps]
+    steps = [as_list("steps", pieces) for pieces in as_list("steps", steps)]
     for piece in (piece for pieces in steps for piece in pieces):
         if not isinstance(piece, bytes):
             raise TypeError(f"steps must hold pieces of type bytes, not {piece!r}")
