@@ -61,8 +61,10 @@ def show(fig: Figure, alt: str) -> None:
         print(alt)
         return
     png = as_png(fig)
-    # From the picture itself (bytes 16 to 23 of any PNG): some users' settings crop a figure of their own.
-    width, height = (round(int.from_bytes(png[start : start + 4], "big") * 96 / DPI) for start in (16, 20))
+    inches = fig.get_size_inches()
+    if not isinstance(fig, CourseFigure):  # settings may crop it: bytes 16 to 23 of any PNG are its true size
+        inches = [int.from_bytes(png[start : start + 4], "big") / DPI for start in (16, 20)]
+    width, height = (round(inch * 96) for inch in inches)
     display(
         {"image/png": base64.b64encode(png).decode("ascii"), "text/plain": alt},
         metadata={"image/png": {"alt": alt, "width": width, "height": height}},
