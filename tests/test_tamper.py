@@ -11,7 +11,10 @@ from xml.etree import ElementTree
 import nbformat
 from lessons import NOTEBOOKS, ROOT, code_cells, label, read, tags, texts
 
-COMMAND = "-m pytest --nbval --nbval-current-env -p no:xdist -p no:cacheprovider --color=no --junit-xml=report.xml"
+COMMAND = (
+    "-m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 -p kernel_waits -p no:xdist -p no:cacheprovider "
+    "--color=no --junit-xml=report.xml"
+)
 FAILED = ("failure", "error")
 
 
@@ -79,7 +82,7 @@ def compare(notebook: Path) -> list[str]:
     done = subprocess.run(
         [sys.executable, *COMMAND.split(), notebook.name],
         cwd=notebook.parent,
-        env={**env, "OMP_NUM_THREADS": "1"},
+        env={**env, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         encoding="utf-8",
         errors="replace",
