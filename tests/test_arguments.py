@@ -1,0 +1,93 @@
+"""Arguments parsed once: what each function accepts, and what it says about everything else."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from utils.arguments import as_bool, as_fraction, as_integer, as_number
+
+
+@pytest.mark.parametrize(
+    "value", [3, np.int64(3), np.uint8(3), torch.tensor(3), torch.tensor([3]), np.array(3)], ids=repr
+)
+def test_an_integer_of_any_library_becomes_an_int(value):
+    integer = as_integer("size", value)
+    assert type(integer) is int
+    assert integer == 3
+
+
+@pytest.mark.parametrize("value", [3, 2.5, np.float32(2.5), np.int64(3), Fraction(5, 2)], ids=repr)
+def test_a_number_of_any_library_becomes_a_float(value):
+    number = as_number("size", value)
+    assert type(number) is float
+    assert number == value
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_], ids=repr)
+def test_a_bool_of_any_library_becomes_a_bool(value):
+    flag = as_bool("tie", value)
+    assert type(flag) is bool
+    assert flag == value
+
+
+NOT_INTEGERS = [True, np.False_, torch.tensor(True), 3.0, np.float64(3), torch.tensor(3.0), "3", None, [3], Fraction(3)]
+NOT_NUMBERS = [True, np.False_, torch.tensor(True), "0.5", None, [0.5], 1j, Decimal("0.5")]
+NOT_BOOLS = [0, 1, np.int64(1), torch.tensor(True), "False", None]
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "wanted"),
+    [
+        *((as_integer, value, "an integer") for value in NOT_INTEGERS),
+        *((parse, value, "a number") for parse in (as_number, as_fraction) for value in NOT_NUMBERS),
+        *((as_bool, value, "True or False") for value in NOT_BOOLS),
+    ],
+    ids=repr,
+)
+def test_a_value_of_another_kind_is_refused_with_its_name(parse, value, wanted):
+    with pytest.raises(TypeError, match=re.escape(f"size must be {wanted}, not {value!r}")):
+        parse("size", value)
+
+
+@pytest.mark.parametrize("parse", [as_integer, as_number])
+@pytest.mark.parametrize(
+    ("bounds", "value", "allowed"),
+    [
+        ({"at_least": 1}, 0, "at least 1"),
+        ({"at_most": 5}, 6, "at most 5"),
+        ({"at_least": 0}, -1, "at least 0"),
+        ({"at_most": 0}, 1, "at most 0"),
+        ({"at_least": 1, "at_most": 5}, 0, "from 1 to 5"),
+        ({"at_least": 1, "at_most": 5}, 6, "from 1 to 5"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_its_name_and_the_range(parse, bounds, value, allowed):
+    with pytest.raises(ValueError, match=re.escape(f"size must be {allowed}, not {value}")):
+        parse("size", value, **bounds)
+
+
+@pytest.mark.parametrize("parse", [as_integer, as_number])
+def test_bounds_are_in_range(parse):
+    assert [parse("size", value, at_least=1, at_most=3) for value in (1, 2, 3)] == [1, 2, 3]
+    assert parse("size", -7) == -7
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.25])
+def test_a_fraction_is_from_0_to_1(value):
+    assert as_fraction("dropout", value) == value
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, -1, 2, math.inf, -math.inf, math.nan])
+def test_a_number_outside_0_to_1_is_not_a_fraction(value):
+    with pytest.raises(ValueError, match=re.escape(f"dropout must be from 0 to 1, not {value}")):
+        as_fraction("dropout", value)
+
+
+def test_nan_is_out_of_every_range():
+    with pytest.raises(ValueError, match=r"temperature .*not nan"):
+        as_number("temperature", math.nan, at_least=0)
