@@ -9,7 +9,7 @@ NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # In kernels, here and in JupyterLab, etc/ipython sees to it.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: lab test test-browser tamper lint notebooks bench docs docs-serve clean
+.PHONY: lab test test-browser tamper lint notebooks bench mutants docs docs-serve clean
 
 # Served from this folder, not from notebooks/: lessons link to docs/ and README.md. JupyterLab refuses
 # to run as root until it is told to; in a container there is often no other user.
@@ -46,6 +46,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/generation.py
 
+# Do the tests notice faults in utils? Not in CI: it takes about 25 minutes.
+mutants: .venv/mutants-ready
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py
+
 # The site is built from scratch, because a page may show parts of other files. A warning is an error.
 docs: .venv/docs-ready docs/node_modules/.package-lock.json
 	rm -rf docs/_build
@@ -77,7 +81,7 @@ $(READY): pyproject.toml constraints.txt etc/ipython/ipython_kernel_config.py
 	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
 	touch $@
 
-# What only the site or only the browser tests need is installed when they do.
+# What only the site, the browser tests or the mutants need is installed when they do.
 .venv/%-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
 	touch $@

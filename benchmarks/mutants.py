@@ -1,0 +1,138 @@
+"""How much of utils/ do the tests protect? In copies with one small fault each, some test should fail.
+
+The faults are mutmut's; they are tried here and not by mutmut itself, which leaves decorated functions (`generate`)
+and everything outside functions alone. Exit code 1 if a bar is missed. Arguments: modules, to see only those.
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from difflib import unified_diff
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+
+import libcst
+import pytest
+from hypothesis import settings
+from mutmut.mutation.file_mutation import create_mutations, deep_replace
+from report import machine, publish
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(path.stem for path in (ROOT / "utils").glob("*.py") if path.stem != "__init__")
+# Test files to run besides tests/test_<module>.py and the doctests of the module.
+ALSO = {"attention": ["causal_attention"], "cache": ["decoding"], "gpt": ["decoding"]}
+SECONDS = 1  # of a processor: a test that needs more is left out
+# Imported once, not in each process; nothing that imports utils may be among them.
+HEAVY = ("huggingface_hub", "safetensors", "tiktoken", "torch._dynamo", "transformers")
+
+
+def mutants(code: str) -> list[str]:
+    """Return the code with one fault each; texts of several words, as in messages, are left alone."""
+    # As comments, so that mutmut does not see that a function is decorated.
+    tree, mutations, *_ = create_mutations("", re.sub(r"^( *)@(?=\w)", r"\1#@", code, flags=re.MULTILINE))
+    pairs = [(mutation.original_node, mutation.mutated_node) for mutation in mutations]
+    pairs = [(old, new) for old, new in pairs if not (isinstance(old, libcst.SimpleString) and " " in old.value)]
+    return list(dict.fromkeys(deep_replace(tree, old, new).code.replace("#@", "@") for old, new in pairs))
+
+
+def difference(code: str, mutant: str) -> tuple[int, str]:
+    """Return the number of the first changed line, and what it was and is."""
+    head, *lines = list(unified_diff(code.splitlines(), mutant.splitlines(), n=0, lineterm=""))[2:]
+    old, new = (" ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
+    return int(re.search(r"\d+", head)[0]), f"{old} → {new}"
+
+
+class FastestFirst:
+    """A pytest plugin: measures each test, and puts those of a file in order."""
+
+    def __init__(self, costs: dict[str, float]):
+        self.costs = costs
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if self.costs.get(item.nodeid, 0) < SECONDS]
+        items.sort(key=lambda item: (item.path, self.costs.get(item.nodeid, 0)))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        start = sum(os.times()[:4])
+        result = yield
+        self.costs[item.nodeid] = sum(os.times()[:4]) - start
+        return result
+
+
+def survives(module: str, code: str, mutant: str, stamp: int) -> bool:
+    """Return whether the tests of a module pass, in a fresh process, with `mutant` instead of it."""
+    path, costs = Path(f"utils/{module}.py"), Path(f"../{module}.json")
+    path.write_text(mutant, encoding="utf-8")
+    os.utime(path, (stamp, stamp))  # Python knows a compiled file as old by its source's time and size
+    pid = os.fork()
+    if pid == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))  # ends a loop without an end; the alarm, waiting
+        signal.alarm(300)
+        if mutant != code:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        plugin = FastestFirst(json.loads(costs.read_text()) if costs.exists() else {})
+        files = [f"tests/test_{name}.py" for name in (module, *ALSO.get(module, ()))]
+        options = ["-x", "-q", "-o", "addopts=", "--doctest-modules", "-p", "no:cacheprovider"]
+        failed = pytest.main([*options, *filter(os.path.exists, files), str(path)], [plugin])
+        if mutant == code:
+            costs.write_text(json.dumps(plugin.costs))
+        sys.stdout.flush()
+        os._exit(failed)
+    passed = os.waitpid(pid, 0)[1] == 0
+    path.write_text(code, encoding="utf-8")
+    return passed
+
+
+def settle(base: str) -> None:
+    """Give a worker its own copy of the course."""
+    folder = Path(base, str(os.getpid()))
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "node_modules", "__pycache__", "_build"))
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    os.environ["PYTHONPATH"] = str(folder)  # for tests that start a process
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # looking for plugins takes a second each time
+    settings.register_profile("mutants", max_examples=20, derandomize=True, deadline=None, database=None)
+    settings.load_profile("mutants")
+
+
+def main(modules: list[str]) -> None:
+    for name in HEAVY:
+        import_module(name)
+    equal = json.loads(Path(__file__).with_name("equal_mutants.json").read_text(encoding="utf-8"))
+    rows, survivors = [], []
+    with (
+        tempfile.TemporaryDirectory() as base,
+        ProcessPoolExecutor(os.cpu_count(), get_context("fork"), settle, (base,)) as pool,
+    ):
+        for module in modules:
+            code = (ROOT / f"utils/{module}.py").read_text(encoding="utf-8")
+            assert pool.submit(survives, module, code, code, 0).result(), f"{module}: its tests fail without a fault"
+            jobs = {text: pool.submit(survives, module, code, text, n) for n, text in enumerate(mutants(code), 1)}
+            changes = [difference(code, text) for text, job in jobs.items() if job.result()]
+            reasons = {change: why for why, alike in equal.get(module, {}).items() for change in alike}
+            named = sum(change in reasons for _, change in changes)
+            rows.append([module, len(jobs), len(jobs) - len(changes), len(changes) - named, named])
+            survivors += [f"- {module}.py:{line} `{change}`: {reasons.get(change, 'NEW')}" for line, change in changes]
+            print(*rows[-1], *survivors[len(survivors) - len(changes) :], sep="\n", flush=True)
+    if modules != MODULES:
+        return
+    rows.append(["all", *(sum(column) for column in list(zip(*rows))[1:])])
+    table = ["| module | mutants | killed | survived | survived, equal |", "| :--- | ---: | ---: | ---: | ---: |"]
+    table += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    _, total, killed, new, _ = rows[-1]
+    bars = {"of all mutants killed: 0.9 or more": (killed / total, killed / total >= 0.9)}
+    bars["survivors neither equal nor killed: none"] = (new, new == 0)
+    records = [dict(zip(("module", "mutants", "killed", "survived", "equal"), row)) for row in rows]
+    publish("mutants", machine(), "\n".join([*table, "", *survivors]), records, bars)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or MODULES)
