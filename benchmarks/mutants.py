@@ -34,12 +34,19 @@ HEAVY = ("huggingface_hub", "safetensors", "tiktoken", "torch._dynamo", "transfo
 
 
 def mutants(code: str) -> list[str]:
-    """Return the code with one fault each; texts of several words, as in messages, are left alone."""
+    """Return the code with one fault each, the wording of messages aside."""
     # As comments, so that mutmut does not see that a function is decorated.
     tree, mutations, *_ = create_mutations("", re.sub(r"^( *)@(?=\w)", r"\1#@", code, flags=re.MULTILINE))
     pairs = [(mutation.original_node, mutation.mutated_node) for mutation in mutations]
-    pairs = [(old, new) for old, new in pairs if not (isinstance(old, libcst.SimpleString) and " " in old.value)]
-    return list(dict.fromkeys(deep_replace(tree, old, new).code.replace("#@", "@") for old, new in pairs))
+    changed = [deep_replace(tree, old, new).code for old, new in pairs if not is_wording(old, new)]
+    return list(dict.fromkeys(text.replace("#@", "@") for text in changed))
+
+
+def is_wording(old: libcst.CSTNode, new: libcst.CSTNode) -> bool:
+    """Return whether a text of several words was changed, or a name got XX around it, which any message still has."""
+    return isinstance(old, libcst.SimpleString) and (
+        " " in old.value or (old.value[1:-1].isidentifier() and "XX" in new.value)
+    )
 
 
 def difference(code: str, mutant: str) -> tuple[int, str]:
