@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "utils").glob("*.py") if path.stem != "__init__")
 # Test files to run besides tests/test_<module>.py and the doctests of the module.
 ALSO = {"attention": ["causal_attention"], "cache": ["decoding"], "gpt": ["decoding"]}
-SECONDS = 1  # of a processor: a test that needs more is left out
+SECONDS = 0.5  # of a processor: a test that needs more is left out
 # Imported once, not in each process; nothing that imports utils may be among them.
 HEAVY = ("huggingface_hub", "safetensors", "tiktoken", "torch._dynamo", "transformers")
 
@@ -57,14 +57,14 @@ def difference(code: str, mutant: str) -> tuple[int, str]:
 
 
 class FastestFirst:
-    """A pytest plugin: measures each test, and puts those of a file in order."""
+    """A pytest plugin that measures each test, and puts the tests in order the next time."""
 
     def __init__(self, costs: dict[str, float]):
         self.costs = costs
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if self.costs.get(item.nodeid, 0) < SECONDS]
-        items.sort(key=lambda item: (item.path, self.costs.get(item.nodeid, 0)))
+        items.sort(key=lambda item: self.costs.get(item.nodeid, 0))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
