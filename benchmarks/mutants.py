@@ -27,7 +27,7 @@ from report import machine, publish
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "utils").glob("*.py") if path.stem != "__init__")
 # Test files to run besides tests/test_<module>.py and the doctests of the module.
-ALSO = {"attention": ["causal_attention"], "cache": ["decoding"], "gpt": ["decoding"]}
+ALSO = {"attention": ["cache"], "gpt": ["cache", "decoding"]}
 SECONDS = 0.5  # of a processor: a test that needs more is left out
 # Imported once, not in each process; nothing that imports utils may be among them.
 HEAVY = ("huggingface_hub", "safetensors", "tiktoken", "torch._dynamo", "transformers")

@@ -29,7 +29,7 @@ def as_integer(name: str, value: Any, at_least: int | None = None, at_most: int 
 
 
 def as_number(name: str, value: Any, at_least: float | None = None, at_most: float | None = None) -> float:
-    """Return a finite real number of any library as a float; raises as `as_integer` does."""
+    """Return a finite real number (`numbers.Real`) as a float; raises as `as_integer` does."""
     if _is_bool(value) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if not abs(value) < math.inf:  # nan neither
