@@ -2,9 +2,10 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
-from models import Bytes, model_of
+from models import model_of
 from torch import nn
 
 from utils.tokenizer import get_tokenizer
@@ -104,11 +105,23 @@ def test_the_next_token_is_the_likeliest_at_the_last_position(model, next_id, ne
     assert trace(model, TEXT)["next_token"] == next_token
 
 
+class Letters:
+    """A tokenizer of letters, whose IDs come as an array, and which marks what it decodes."""
+
+    def encode(self, text):
+        return np.frombuffer(text.encode("latin-1"), dtype=np.uint8).copy()
+
+    def decode(self, ids):
+        return f"<{bytes(ids).decode('latin-1')}>"
+
+
 def test_an_own_tokenizer_says_the_ids_and_the_next_token():
-    model = sized(vocab_size=256)
-    run = trace(model, "äb", Bytes())
-    assert run["token_ids"].tolist() == [195, 164, 98]
-    assert run["next_token"] == bytes([run["logits"][0, -1].argmax().item()]).decode(errors="replace")
+    run = trace(sized(vocab_size=256), "äb", Letters())
+    assert run["token_ids"].tolist() == [228, 98]
+    assert run["token_ids"].dtype == torch.int64
+    assert run["next_token"] == f"<{chr(run['logits'][0, -1].argmax())}>"
+    with pytest.raises(ValueError, match="0 tokens"):
+        trace(sized(vocab_size=256), "", Letters())
 
 
 def test_a_next_token_that_the_tokenizer_does_not_know_is_named():
