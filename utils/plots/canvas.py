@@ -2,8 +2,9 @@
 
 import base64
 import io
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -13,10 +14,9 @@ from IPython.display import display
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from torch import Tensor
 
-from utils.plots.inputs import spelt
+from utils.plots.inputs import one_line
 
 # One colour per kind of axis, throughout the course (Okabe and Ito's colours, told apart by the colour-blind).
 AXIS_COLOURS = {
@@ -29,8 +29,11 @@ AXIS_COLOURS = {
 INK, MUTED, PAPER = "#1a1a1a", "#595959", "#ffffff"
 # Neighbouring tokens take turns; dark ink is readable on each.
 TOKEN_FILLS = ("#cfe6f5", "#ffe3b8", "#cdeee0", "#f6d7e8", "#f4eeb0")
-CENTRED = {"ha": "center", "va": "center"}
+# The layout is spared the words in the middle of things: measuring each would take most of the time.
+CENTRED = {"ha": "center", "va": "center", "in_layout": False}
 PAGE = 10.8  # inches: a wider figure would be shrunk by the page it is shown on
+# A dollar sign in a token starts no formula.
+_SETTINGS = {"text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
 DPI = 144  # sharp on fine screens, which show 96 pixels per inch as 144 or more
 
 
@@ -44,10 +47,6 @@ def show(fig: Figure, alt: str) -> None:
     Args:
         fig: a Matplotlib figure; one of your own keeps its style.
         alt: what the picture shows, in words.
-
-    Raises:
-        TypeError: `fig` is not a figure, or `alt` is not a string.
-        ValueError: `alt` is empty.
     """
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a Matplotlib figure, not {type(fig).__name__}")
@@ -60,13 +59,9 @@ def show(fig: Figure, alt: str) -> None:
     if get_ipython() is None:
         print(alt)
         return
-    png = as_png(fig)
-    inches = fig.get_size_inches()
-    if not isinstance(fig, CourseFigure):  # settings may crop it: bytes 16 to 23 of any PNG are its true size
-        inches = [int.from_bytes(png[start : start + 4], "big") / DPI for start in (16, 20)]
-    width, height = (round(inch * 96) for inch in inches)
+    width, height = (round(inch * 96) for inch in fig.get_size_inches())
     display(
-        {"image/png": base64.b64encode(png).decode("ascii"), "text/plain": alt},
+        {"image/png": base64.b64encode(as_png(fig)).decode("ascii"), "text/plain": alt},
         metadata={"image/png": {"alt": alt, "width": width, "height": height}},
         raw=True,
     )
@@ -75,7 +70,8 @@ def show(fig: Figure, alt: str) -> None:
 def as_png(fig: Figure) -> bytes:
     """Return the figure as a PNG, sharp on fine screens too."""
     png = io.BytesIO()
-    fig.savefig(png, format="png", dpi=DPI)
+    with matplotlib.rc_context({"savefig.bbox": None}):  # cropped, it would not have the size of the figure
+        fig.savefig(png, format="png", dpi=DPI)
     return png.getvalue()
 
 
@@ -84,10 +80,6 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
 
     Args:
         **tensors: for each name a tensor and its axes, such as (batch, "batch_size, num_tokens").
-
-    Raises:
-        TypeError: one is not a tensor, or its axes are not a string.
-        ValueError: a tensor has more or fewer axes than are named.
 
     >>> import torch
     >>> shape_ledger(batch=(torch.zeros(2, 4), "batch_size, num_tokens"))
@@ -109,39 +101,46 @@ def shape_ledger(**tensors: tuple[Tensor, str]) -> None:
 
 
 class CourseFigure(Figure):
-    """A figure that is drawn with Matplotlib's own settings, whatever the user's are.
-
-    Not pyplot's: nothing global is kept, and a notebook does not draw it a second time.
-    """
+    """A figure drawn with Matplotlib's own settings; unknown to pyplot, so that no notebook draws it twice."""
 
     def __init__(self, width: float, height: float):
         super().__init__(figsize=(width, height), layout="constrained", facecolor=PAPER)
 
-    def draw(self, renderer: Any) -> None:
-        with style.context("default"):
-            super().draw(renderer)
-
-    def savefig(self, *args: Any, **options: Any) -> None:
-        with style.context("default"):
-            super().savefig(*args, **options)
+    draw = style.context("default")(Figure.draw)
+    savefig = style.context("default")(Figure.savefig)
 
 
 def in_course_style(plot: Callable[..., Figure]) -> Callable[..., Figure]:
     """Have a function make its figure with Matplotlib's own settings, and all words drawn as they are."""
 
     @wraps(plot)
+    @style.context("default")
     def styled(*args: Any, **options: Any) -> Figure:
-        with style.context("default"):
-            with matplotlib.rc_context({"text.parse_math": False}):  # a dollar sign in a token starts no formula
-                fig = plot(*args, **options)
-            for text in fig.findobj(Text):  # this also makes the ticks, outside: 10² on an axis is a formula
-                text.set_text(spelt(text.get_text(), text.get_fontfamily()[0]))
+        with matplotlib.rc_context(_SETTINGS):
+            fig = plot(*args, **options)
+        fig.findobj()  # this makes the ticks in time, and outside: 10² on an axis is a formula
         return fig
 
     return styled
 
 
-def bare_figure(width: float, height: float) -> tuple[Figure, Axes]:
+def charts_of(
+    panels: Mapping[str, Any], width: float, height: float, xlabel: str = "", ylabel: str = "", **options: Any
+) -> tuple[Figure, list[tuple[Axes, Any]]]:
+    """Return a figure of one chart per panel, titled and labelled, as many side by side as a page takes."""
+    columns = min(len(panels), int(PAGE / width) or 1)
+    rows = math.ceil(len(panels) / columns)
+    fig = CourseFigure(width * columns, height * rows)
+    axes = fig.subplots(rows, columns, squeeze=False, **options).ravel()
+    for ax in axes[len(panels) :]:
+        ax.remove()
+    for ax, title in zip(axes, panels):
+        ax.set_title(one_line(title, int(14 * width)), size=10, color=INK)
+        ax.set(xlabel=one_line(xlabel, int(14 * width)), ylabel=one_line(ylabel, int(14 * height)))
+    return fig, list(zip(axes, panels.values()))
+
+
+def bare_axes(width: float, height: float) -> tuple[Figure, Axes]:
     """Return a figure with one bare pair of axes."""
     fig = CourseFigure(width, height)
     ax = fig.add_subplot()

@@ -1,7 +1,6 @@
 """What a figure is given: words that its font can draw, numbers of any library, and no more than it can show."""
 
-import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 from unicodedata import bidirectional
@@ -12,66 +11,54 @@ from torch import Tensor
 
 
 @cache
-def _characters(family: str) -> frozenset[int]:
-    return frozenset(get_font(findfont(FontProperties(family=[family]))).get_charmap())
+def _characters() -> frozenset[int]:
+    """Return what can be drawn: the characters that both fonts of the course have."""
+    fonts = (findfont(FontProperties(family=[family])) for family in ("sans-serif", "monospace"))
+    return frozenset.intersection(*(frozenset(get_font(font).get_charmap()) for font in fonts))
 
 
-def spelt(text: str, family: str = "sans-serif") -> str:
-    """Return a text with each character that cannot be drawn spelt out as an escape: \\u306e for の.
+def one_line(words: Any, most: int = 40) -> str:
+    """Return words of any kind as one line that can be drawn; cut to `most` characters, it ends in "…".
 
-    These are what the font lacks, what cannot be seen, and letters written from right to left, whose
-    order only some versions of Matplotlib know, and which would reorder the escapes beside them.
+    Escapes, such as \\u306e for の, stand for what the fonts lack, what cannot be seen, and letters
+    written from right to left, which would reorder the escapes beside them.
     """
-    if text.isascii() and text.isprintable():
-        return text
-    has = _characters(family)
 
     def drawn(c: str) -> bool:
-        return c == "\n" or (c.isprintable() and ord(c) in has and bidirectional(c) not in ("R", "AL", "AN"))
+        return c.isprintable() and ord(c) in _characters() and bidirectional(c) not in ("R", "AL", "AN")
 
-    return "".join(c if drawn(c) else c.encode("unicode_escape").decode() for c in text)
-
-
-def one_line(name: Any, family: str = "sans-serif", most: int = 40) -> str:
-    """Return a name of any kind as one line; where it is cut to at most `most` characters, it ends in "…"."""
-    line = spelt(str(name.item() if isinstance(name, Tensor) else name).replace("\n", "↵"), family)
+    words = str(words.item() if isinstance(words, Tensor) else words).replace("\n", "↵")
+    line = "".join(c if drawn(c) else c.encode("unicode_escape").decode() for c in words[: most + 1])
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def visible(piece: Any, family: str = "monospace") -> str:
+def visible(piece: Any) -> str:
     """Return a piece of text as one line with its spaces visible."""
-    return one_line(str(piece).replace(" ", "␣"), family)
-
-
-def wrapped(words: Any, inches: float) -> str:
-    """Return a title of any kind as at most three lines, none wider than its chart; "…" ends one that is cut."""
-    words = spelt(str(words))
-    if len(words) <= 14 * inches:
-        return words
-    return "\n".join(textwrap.wrap(words, int(10 * inches), max_lines=3, placeholder=" …"))
+    return one_line(str(piece).replace(" ", "␣"))
 
 
 def as_names(argument: str, names: Any, count: int) -> list[str]:
     """Return names of any kind as lines of text; ValueError if there are more or fewer than `count`."""
-    names = [one_line(name) for name in as_list(argument, names)]
+    names = as_list(argument, names)
     if len(names) != count:
         raise ValueError(f"{argument} has {len(names)} names for {count} rows, columns or bars")
-    return names
+    return [one_line(name) for name in names]
 
 
 def as_list(argument: str, data: Any) -> list:
     """Return an iterable of any library as a list; TypeError if it is not one."""
-    data = _values(argument, data).tolist() if isinstance(data, Tensor) else data
+    data = data.tolist() if isinstance(data, Tensor) else data
     if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):  # by the latter, Python reads a Dataset
         raise TypeError(f"{argument} must be a list, not {data!r}")
     return list(data)
 
 
-def as_dict(argument: str, value: Any) -> dict:
-    """Return a mapping of any kind as a dict."""
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{argument} must be a dict, not {type(value).__name__}")
-    return dict(value)
+def as_dict(argument: str, data: Any, parse: Callable[[str, Any], Any], things: str = "charts", most: int = 12) -> dict:
+    """Return a mapping of 1 to `most` things as a dict, each value parsed under its own name."""
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{argument} must be a dict, not {type(data).__name__}")
+    check_size(argument, len(data), things, most)
+    return {name: parse(f"{argument}[{name!r}]", value) for name, value in data.items()}
 
 
 def check_size(argument: str, count: int, things: str, most: int) -> None:
@@ -82,20 +69,16 @@ def check_size(argument: str, count: int, things: str, most: int) -> None:
         raise ValueError(f"{argument} has {count:,} {things}: a figure shows at most {most:,}")
 
 
-def as_array(argument: str, data: Any, dims: int, finite: bool = True) -> np.ndarray:
-    """Return numbers of any library, nested or not, as an array of floating-point numbers.
+def as_array(argument: str, data: Any, dims: int = 1, most: int = 10_000, finite: bool = True) -> np.ndarray:
+    """Return 1 to `most` real numbers of any library, nested `dims` deep, none beyond ±1e100, as an array of float.
 
-    Raises:
-        TypeError: `data` holds something else than real numbers.
-        ValueError: `data` does not have `dims` dimensions, its rows differ in length, its values are
-            on the meta device, or one is beyond ±1e100, or nan or infinite where `finite` is True.
+    Where `finite` is False, they may be nan or infinite. Raises TypeError for other things than numbers.
     """
     try:
-        array = np.array(_plain(argument, data))
+        array = np.asarray(_plain(data))
     except ValueError as error:
-        if "inhomogeneous" not in str(error):
-            raise
         raise ValueError(f"{argument} has rows of different lengths") from error
+    check_size(argument, array.size, "numbers", most)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold real numbers, not {array.dtype.name}: {data!r:.60}")
     if array.ndim != dims:
@@ -107,17 +90,10 @@ def as_array(argument: str, data: Any, dims: int, finite: bool = True) -> np.nda
     return array
 
 
-def _plain(argument: str, data: Any) -> Any:
+def _plain(data: Any) -> Any:
     """Return what NumPy can read: it knows neither bfloat16 nor tensors with a gradient, nor lists of them."""
     if isinstance(data, Tensor):
-        data = _values(argument, data)
-        return data.numpy() if data.is_complex() else data.double().numpy()
+        return data.double().numpy(force=True)
     if isinstance(data, Iterable) and not hasattr(data, "__array__") and not isinstance(data, str | bytes | Mapping):
-        return [_plain(argument, item) for item in data]
+        return [_plain(item) for item in data]
     return data
-
-
-def _values(argument: str, tensor: Tensor) -> Tensor:
-    if tensor.is_meta:
-        raise ValueError(f"{argument} is on the meta device, where tensors have a shape but no values")
-    return tensor.detach().cpu().to_dense()
