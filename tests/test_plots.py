@@ -43,8 +43,6 @@ from utils.plots import (
     show,
 )
 
-CAT = [[b"c", b"a", b"t"], [b"c", b"at"], [b"cat"]]
-
 # Each function with all its words as `word`, and with its numbers as `of` gives them: any that bfloat16 has exactly.
 FIGURES = {
     "route": lambda word, of: plot_route("batch"),
@@ -66,11 +64,12 @@ FIGURES = {
     "lines": lambda word, of: plot_lines({word: {word: of([0.5, 2.0]), "": [2, 1]}}, of([1.0, 4.0]), word, True),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
+WORD = "_$\\frac$の👍ש\t" + 200 * "long words "
 
 
 @cache
 def example(name):
-    return FIGURES[name]("word", list)
+    return FIGURES[name](WORD, list)
 
 
 def png_of(fig):
@@ -134,10 +133,6 @@ def arrows(ax):
 
 def points(ax):
     return [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "o"]
-
-
-def names(number):
-    return [f"name {index}" for index in range(number)]
 
 
 def many(number):
@@ -226,11 +221,10 @@ def hard_to_read(data):
 @every_figure
 def test_a_figure_is_the_same_under_any_settings_and_from_any_tensor(name):
     """Also: a warning, as of a letter that the font lacks or of words that leave no room, is an error here."""
-    word = "_$\\frac$の👍ש\t" + 200 * "long words "
-    fig = FIGURES[name](word, list)
+    fig = example(name)
     with style.context("dark_background"), matplotlib.rc_context(USERS_SETTINGS):
         before = matplotlib.rcParams.copy()
-        again = FIGURES[name](word, hard_to_read)
+        again = FIGURES[name](WORD, hard_to_read)
         assert [ax.get_xticklabels() for ax in again.axes], "ticks that are looked at have their colour, too"
         assert png_of(again) == png_of(fig)
         assert matplotlib.rcParams.copy() == before
@@ -292,12 +286,9 @@ def test_colours_are_readable():
 
 LARGE = {
     "counts far apart": lambda: plot_counts([6109, 3626, 6100, 345], "x", "y"),
-    "counts of a text": lambda: plot_counts(range(0, 50_000, 10), "x", "y"),
-    "matrix": lambda: plot_matrices({"": torch.randn(1024, 1024)}, "x", "y"),
     "attention": lambda: plot_attention({"": torch.eye(60)}, range(60), range(60)),
     "twelve heads": lambda: plot_attention({head: torch.eye(60) for head in range(12)}, range(60), range(60)),
     "bars": lambda: plot_bars({"": torch.rand(240)}, range(240), "y"),
-    "lines": lambda: plot_lines({"": {name: range(1600) for name in range(12)}}, range(1600), "x"),
 }
 
 
@@ -312,7 +303,7 @@ def test_a_large_figure_is_thinned(figure):
 
 
 NAN = math.nan
-ENDLESS = range(10**5)
+ENDLESS = range(30_000)
 REFUSED = [
     (lambda: plot_route("logits", through="batch"), ValueError, "through.*'batch'"),
     (lambda: plot_route("text", through="nowhere"), ValueError, "through.*'nowhere'"),
@@ -322,12 +313,12 @@ REFUSED = [
     (lambda: plot_tokens([(["Every", " effort"], [6109])]), ValueError, r"texts\[0\] has 2 pieces and 1 IDs"),
     (lambda: plot_tokens((["a"], [1])), ValueError, r"texts\[0\] must be a pair"),
     (lambda: plot_tokens([(["a"], ["b"])]), TypeError, "ID.*'b'"),
-    (lambda: plot_tokens([("a" * 10**5, ENDLESS)]), ValueError, "100,000 tokens"),
+    (lambda: plot_tokens([("a" * 30_000, ENDLESS)]), ValueError, "30,000 tokens"),
     (lambda: plot_tokens([("abcde", range(5))] * 51), ValueError, "255 tokens"),
     (lambda: plot_counts([], "x", "y"), ValueError, "values is empty"),
     (lambda: plot_counts([1.5, 2], "x", "y"), TypeError, "values.*1.5"),
     (lambda: plot_counts([10**400], "x", "y"), ValueError, "values"),
-    (lambda: plot_counts(ENDLESS, "x", "y"), ValueError, "values has 100,000 different"),
+    (lambda: plot_counts(ENDLESS, "x", "y"), ValueError, "values has 30,000 different"),
     (lambda: plot_merges([]), ValueError, "steps is empty"),
     (lambda: plot_merges([[]]), ValueError, "steps is empty"),
     (lambda: plot_merges([["a"]]), TypeError, "steps.*'a'"),
@@ -355,7 +346,7 @@ REFUSED = [
     (lambda: plot_matrices({"W": torch.ones(0, 3)}, "x", "y"), ValueError, "'W'.*empty"),
     (lambda: plot_matrices({"W": [[1], [1, 2]]}, "x", "y"), ValueError, "'W'.*different lengths"),
     (lambda: plot_matrices({"W": [["a"]]}, "x", "y"), TypeError, "'W'.*numbers"),
-    (lambda: plot_matrices({"W": torch.ones(1).expand(5000, 5000)}, "x", "y"), ValueError, "'W'.*25,000,000"),
+    (lambda: plot_matrices({"W": torch.ones(1).expand(2000, 2000)}, "x", "y"), ValueError, "'W'.*4,000,000"),
     (lambda: plot_matrices(dict.fromkeys("abc", np.ones((1000, 1000))), "x", "y"), ValueError, "panels has 3,000,000"),
     (lambda: plot_attention({}, [], []), ValueError, "panels is empty"),
     (lambda: plot_attention({head: torch.eye(2) for head in range(144)}, "ab", "ab"), ValueError, "panels has 144"),
@@ -364,7 +355,7 @@ REFUSED = [
     (lambda: plot_bars({"": []}, [], "y"), ValueError, "is empty"),
     (lambda: plot_bars({"": [0.5, 0.5]}, ["a"], "y"), ValueError, "names has 1 names for 2"),
     (lambda: plot_bars({"": [NAN]}, ["a"], "y"), ValueError, "panels.*nan"),
-    (lambda: plot_bars({"": ENDLESS}, ENDLESS, "y"), ValueError, "100,000"),
+    (lambda: plot_bars({"": ENDLESS}, ENDLESS, "y"), ValueError, "30,000"),
     (lambda: plot_bars({"a": range(200), "b": range(200)}, range(200), "y"), ValueError, "400 bars"),
     (lambda: plot_lines({"": {}}, [1], "x"), ValueError, r"panels\[''\] is empty"),
     (lambda: plot_lines({"": {"a": [1, 2, 3]}}, [1, 2], "x"), ValueError, "'a'.* 3 values for 2"),
@@ -373,7 +364,7 @@ REFUSED = [
     (lambda: plot_lines({"t": {"a": [1]}}, [1], "x", log_y=["u"]), ValueError, "log_y.*'u'"),
     (lambda: plot_lines({"t": {"a": [1]}}, [1], "x", same_y="no"), TypeError, "same_y.*'no'"),
     (lambda: plot_lines({"": {name: [1] for name in range(99)}}, [1], "x"), ValueError, "99 lines"),
-    (lambda: plot_lines({"": {"a": ENDLESS}}, ENDLESS, "x"), ValueError, "'a'.*100,000"),
+    (lambda: plot_lines({"": {"a": ENDLESS}}, ENDLESS, "x"), ValueError, "'a'.*30,000"),
     (lambda: plot_lines({"": {n: range(10_000) for n in "abc"}}, range(10_000), "x"), ValueError, "30,000 values"),
     (lambda: shape_ledger(batch=([1, 2], "num_tokens")), TypeError, "batch"),
     (lambda: shape_ledger(batch=(torch.zeros(2, 4), "num_tokens")), ValueError, r"batch.*\(2, 4\)"),
@@ -441,17 +432,17 @@ def test_tokens():
 
 
 def test_counts_are_proportions_in_percent():
-    [ax] = example("counts").axes
+    [ax] = plot_counts([1, 2, 2, 4], "characters", "percent").axes
     bars = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
     assert bars == {1: 25, 2: 50, 3: 0, 4: 25}
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("word", "word")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("characters", "percent")
     assert list(ax.get_xticks()) == [1, 2, 3, 4]
     [lines] = example("counts far apart").axes[0].collections
     assert {x: top for (x, _), (_, top) in lines.get_segments()} == {345: 25, 3626: 25, 6100: 25, 6109: 25}
 
 
 def test_merges():
-    [ax] = plot_merges(CAT).axes
+    [ax] = plot_merges([[b"c", b"a", b"t"], [b"c", b"at"], [b"cat"]]).axes
     assert notes(ax) == ["c", "a", "t", "c", "at", "cat"]
     assert [text.get_position()[1] for text in ax.texts] == [0, 0, 0, 1, 1, 2], "single bytes below, tokens above"
     assert [round(right - left) for left, _, right, _ in map(box, ax.patches)] == [1, 1, 1, 1, 2, 3]
@@ -560,7 +551,7 @@ def test_numbers_are_readable_on_any_cell():
     steps = torch.arange(257, dtype=torch.float64) / 256
     values = torch.cat([(steps - 1e-7).clamp(0, 1), (steps + 1e-7).clamp(0, 1)])
     for row in (*values[220:].split(400), torch.tensor([True, False]), torch.tensor([2.0, NAN])):
-        [ax] = plot_attention({"": row[None]}, names(1), names(len(row))).axes
+        [ax] = plot_attention({"": row[None]}, "q", range(len(row))).axes
         [image] = ax.images
         for text in ax.texts:
             weight = row[text.get_position()[0]].item()
@@ -572,7 +563,7 @@ def test_numbers_are_readable_on_any_cell():
 def test_wide_maps_stand_one_above_the_other():
     for side, grid in ((4, (1, 2)), (11, (2, 1))):
         maps = {f"head {head}": torch.eye(side) for head in range(2)}
-        fig = plot_attention(maps, names(side), names(side))
+        fig = plot_attention(maps, range(side), range(side))
         assert [ax.get_title() for ax in fig.axes] == list(maps)
         assert fig.axes[0].get_gridspec().get_geometry() == grid
         assert fig.get_figwidth() <= 11, "no wider than a page"
@@ -611,7 +602,7 @@ def test_panels_of_lines_with_one_scale():
 
 
 def test_no_line_depends_on_colour_alone():
-    [ax] = plot_lines({"": {name: [1, 2] for name in names(12)}}, [1, 2], "x").axes
+    [ax] = plot_lines({"": {name: [1, 2] for name in range(12)}}, [1, 2], "x").axes
     looks = [(line.get_linestyle(), line.get_marker(), line.get_color()) for line in ax.lines]
     assert len(set(looks)) == 12
     assert [len(set(look)) for look in zip(*looks[:4])] == [4, 4, 4]
