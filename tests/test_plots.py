@@ -202,11 +202,8 @@ USERS_SETTINGS = {
     "text.usetex": True,
     "font.size": 22,
     "font.family": "monospace",
-    "axes.facecolor": "red",
-    "axes.grid": True,
     "savefig.bbox": "tight",
     "figure.autolayout": True,
-    "xtick.minor.visible": True,
     "image.cmap": "gray",
     "image.origin": "lower",
 }
@@ -306,7 +303,6 @@ NAN = math.nan
 ENDLESS = range(30_000)
 REFUSED = [
     (lambda: plot_route("logits", through="batch"), ValueError, "through.*'batch'"),
-    (lambda: plot_route("text", through="nowhere"), ValueError, "through.*'nowhere'"),
     (lambda: plot_route("tokens"), ValueError, "station.*'tokens'.*embeddings"),
     (lambda: plot_tokens([]), ValueError, "texts is empty"),
     (lambda: plot_tokens([([], [])]), ValueError, r"texts\[0\] is empty"),
@@ -317,7 +313,6 @@ REFUSED = [
     (lambda: plot_tokens([("abcde", range(5))] * 51), ValueError, "255 tokens"),
     (lambda: plot_counts([], "x", "y"), ValueError, "values is empty"),
     (lambda: plot_counts([1.5, 2], "x", "y"), TypeError, "values.*1.5"),
-    (lambda: plot_counts([10**400], "x", "y"), ValueError, "values"),
     (lambda: plot_counts(ENDLESS, "x", "y"), ValueError, "values has 30,000 different"),
     (lambda: plot_merges([]), ValueError, "steps is empty"),
     (lambda: plot_merges([[]]), ValueError, "steps is empty"),
@@ -328,7 +323,6 @@ REFUSED = [
     (lambda: plot_windows({"": TokenWindows(range(5000), 4, 4)}, 5000), ValueError, "num_tokens.*5000"),
     (lambda: plot_windows({"": [([0], [1])] * 41}, 3), ValueError, "panels has.* windows"),
     (lambda: plot_windows({"": TokenWindows([6109, 3626, 6100, 345], 2, 2)}, 4), ValueError, "ID.*6109"),
-    (lambda: plot_windows({"": TokenWindows(range(3), 1, 1)}, 3, ["a"]), ValueError, "labels has 1"),
     (lambda: plot_plane({}), ValueError, "panels is empty"),
     (lambda: plot_plane({"": {}}), ValueError, r"panels\[''\] is empty"),
     (lambda: plot_plane({"a": (1, 2)}), TypeError, r"panels\['a'\]"),
@@ -339,7 +333,6 @@ REFUSED = [
     (lambda: plot_plane({"": many(1000)}), ValueError, "1,000 points"),
     (lambda: plot_plane({"a": many(60), "b": many(60)}), ValueError, "panels has 120 points"),
     (lambda: plot_weighted_sum({}, {}, "x", "y"), ValueError, "parts is empty"),
-    (lambda: plot_weighted_sum({"a": (math.inf, 0)}, {}, "x", "y"), ValueError, "parts.*inf"),
     (lambda: plot_weighted_sum(many(1000), {}, "x", "y"), ValueError, "parts has 1,000"),
     (lambda: plot_matrices([torch.eye(2)], "x", "y"), TypeError, "panels.*list"),
     (lambda: plot_matrices({"W": torch.ones(3)}, "x", "y"), ValueError, r"'W'.*2 dimensions.*\(3,\)"),
@@ -363,7 +356,6 @@ REFUSED = [
     (lambda: plot_lines({"t": {"a": [-1]}}, [1], "x", log_y=["t"]), ValueError, "'a'.*-1"),
     (lambda: plot_lines({"t": {"a": [1]}}, [1], "x", log_y=["u"]), ValueError, "log_y.*'u'"),
     (lambda: plot_lines({"t": {"a": [1]}}, [1], "x", same_y="no"), TypeError, "same_y.*'no'"),
-    (lambda: plot_lines({"": {name: [1] for name in range(99)}}, [1], "x"), ValueError, "99 lines"),
     (lambda: plot_lines({"": {"a": ENDLESS}}, ENDLESS, "x"), ValueError, "'a'.*30,000"),
     (lambda: plot_lines({"": {n: range(10_000) for n in "abc"}}, range(10_000), "x"), ValueError, "30,000 values"),
     (lambda: shape_ledger(batch=([1, 2], "num_tokens")), TypeError, "batch"),
@@ -595,10 +587,9 @@ def test_lines():
 
 def test_panels_of_lines_with_one_scale():
     panels = {"small": {"a": [1, 2]}, "large": {"a": [10, 20]}}
-    one, other = plot_lines(panels, [1, 2], "x", same_y=True).axes
-    assert one.get_ylim() == other.get_ylim()
-    one, other = plot_lines(panels, [1, 2], "x").axes
-    assert one.get_ylim() != other.get_ylim()
+    for same_y in (True, False):
+        one, other = plot_lines(panels, [1, 2], "x", same_y=same_y).axes
+        assert (one.get_ylim() == other.get_ylim()) is same_y
 
 
 def test_no_line_depends_on_colour_alone():

@@ -131,9 +131,8 @@ def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Fig
 
 
 def _matrices(panels: Any) -> dict[str, np.ndarray]:
-    most = 2_500_000
-    matrices = as_dict("panels", panels, partial(as_array, dims=2, most=most, finite=False))
-    check_size("panels", sum(matrix.size for matrix in matrices.values()), "numbers", most)
+    matrices = as_dict("panels", panels, partial(as_array, dims=2, most=2_500_000, finite=False))
+    check_size("panels", sum(matrix.size for matrix in matrices.values()), "numbers", 2_500_000)
     return matrices
 
 
