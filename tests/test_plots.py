@@ -339,6 +339,8 @@ REFUSED = [
     (lambda: plot_matrices({"W": torch.ones(0, 3)}, "x", "y"), ValueError, "'W'.*empty"),
     (lambda: plot_matrices({"W": [[1], [1, 2]]}, "x", "y"), ValueError, "'W'.*different lengths"),
     (lambda: plot_matrices({"W": [["a"]]}, "x", "y"), TypeError, "'W'.*numbers"),
+    (lambda: plot_matrices({"W": torch.eye(2, device="meta")}, "x", "y"), TypeError, "'W'.*meta"),
+    (lambda: plot_matrices({"W": torch.eye(2) * 1j}, "x", "y"), TypeError, "'W'.*complex64"),
     (lambda: plot_matrices({"W": torch.ones(1).expand(2000, 2000)}, "x", "y"), ValueError, "'W'.*4,000,000"),
     (lambda: plot_matrices(dict.fromkeys("abc", np.ones((1000, 1000))), "x", "y"), ValueError, "panels has 3,000,000"),
     (lambda: plot_attention({}, [], []), ValueError, "panels is empty"),

@@ -74,6 +74,8 @@ def as_array(argument: str, data: Any, dims: int = 1, most: int = 10_000, finite
 
     Where `finite` is False, they may be nan or infinite. Raises TypeError for other things than numbers.
     """
+    if isinstance(data, Tensor) and (data.is_complex() or data.is_meta):  # on the meta device there are no values
+        raise TypeError(f"{argument} must hold real numbers, not {data.dtype} on {data.device}")
     try:
         array = np.asarray(_plain(data))
     except ValueError as error:
