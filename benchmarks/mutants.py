@@ -1,7 +1,8 @@
 """How much of utils/ do the tests protect? In copies with one small fault each, some test should fail.
 
 The faults are mutmut's; they are tried here and not by mutmut itself, which leaves decorated functions (`generate`)
-and everything outside functions alone. Exit code 1 if a bar is missed. Arguments: modules, to see only those.
+and everything outside functions alone. Exit code 1 if a bar is missed. Arguments: modules, to try only those; what
+is known of the others is kept.
 """
 
 import json
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "utils").glob("*.py") if path.stem != "__init__")
 # Test files to run besides tests/test_<module>.py and the doctests of the module.
 ALSO = {"attention": ["cache"], "gpt": ["cache", "decoding"]}
+NEW = "NEW"  # a survivor that has no reason yet
 SECONDS = 0.5  # of a processor: a test that needs more is left out
 # Imported once, not in each process; nothing that imports utils may be among them.
 HEAVY = ("huggingface_hub", "safetensors", "tiktoken", "torch._dynamo", "transformers")
@@ -114,7 +116,7 @@ def main(modules: list[str]) -> None:
     for name in HEAVY:
         import_module(name)
     equal = json.loads(Path(__file__).with_name("equal_mutants.json").read_text(encoding="utf-8"))
-    rows, survivors = [], []
+    records = newest()
     with (
         tempfile.TemporaryDirectory() as base,
         ProcessPoolExecutor(os.cpu_count(), get_context("fork"), settle, (base,)) as pool,
@@ -125,20 +127,31 @@ def main(modules: list[str]) -> None:
             jobs = {text: pool.submit(survives, module, code, text, n) for n, text in enumerate(mutants(code), 1)}
             changes = [difference(code, text) for text, job in jobs.items() if job.result()]
             reasons = {change: why for why, alike in equal.get(module, {}).items() for change in alike}
-            named = sum(change in reasons for _, change in changes)
-            rows.append([module, len(jobs), len(jobs) - len(changes), len(changes) - named, named])
-            survivors += [f"- {module}.py:{line} `{change}`: {reasons.get(change, 'NEW')}" for line, change in changes]
-            print(*rows[-1], *survivors[len(survivors) - len(changes) :], sep="\n", flush=True)
-    if modules != MODULES:
-        return
-    rows.append(["all", *(sum(column) for column in list(zip(*rows))[1:])])
+            lines = [f"- {module}.py:{line} `{change}`: {reasons.get(change, NEW)}" for line, change in changes]
+            records[module] = {"mutants": len(jobs), "survivors": lines}
+            print(f"{module}: {len(jobs)} mutants", *lines, sep="\n", flush=True)
     table = ["| module | mutants | killed | survived | survived, equal |", "| :--- | ---: | ---: | ---: | ---: |"]
-    table += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-    _, total, killed, new, _ = rows[-1]
+    rows = [counts(records[module]) for module in MODULES]
+    rows.append([sum(column) for column in zip(*rows)])
+    table += [f"| {name} | {' | '.join(map(str, row))} |" for name, row in zip([*MODULES, "all"], rows)]
+    total, killed, new, _ = rows[-1]
     bars = {"of all mutants killed: 0.9 or more": (killed / total, killed / total >= 0.9)}
     bars["survivors neither equal nor killed: none"] = (new, new == 0)
-    records = [dict(zip(("module", "mutants", "killed", "survived", "equal"), row)) for row in rows]
+    survivors = [line for module in MODULES for line in records[module]["survivors"]]
     publish("mutants", machine(), "\n".join([*table, "", *survivors]), records, bars)
+
+
+def newest() -> dict[str, dict]:
+    """Return the records of the newest results; none if there are none."""
+    paths = sorted((ROOT / "benchmarks" / "results").glob("*-mutants.json"))
+    return json.loads(paths[-1].read_text(encoding="utf-8"))["records"] if paths else {}
+
+
+def counts(record: dict) -> list[int]:
+    """Return how many mutants there are, how many were killed, survived without a reason, and with one."""
+    survivors = record["survivors"]
+    new = sum(line.endswith(NEW) for line in survivors)
+    return [record["mutants"], record["mutants"] - len(survivors), new, len(survivors) - new]
 
 
 if __name__ == "__main__":
