@@ -131,13 +131,14 @@ def main(modules: list[str]) -> None:
             records[module] = {"mutants": len(jobs), "survivors": lines}
             print(f"{module}: {len(jobs)} mutants", *lines, sep="\n", flush=True)
     table = ["| module | mutants | killed | survived | survived, equal |", "| :--- | ---: | ---: | ---: | ---: |"]
-    rows = [counts(records[module]) for module in MODULES]
+    known = [module for module in MODULES if module in records]
+    rows = [counts(records[module]) for module in known]
     rows.append([sum(column) for column in zip(*rows)])
-    table += [f"| {name} | {' | '.join(map(str, row))} |" for name, row in zip([*MODULES, "all"], rows)]
+    table += [f"| {name} | {' | '.join(map(str, row))} |" for name, row in zip([*known, "all"], rows)]
     total, killed, new, _ = rows[-1]
     bars = {"of all mutants killed: 0.9 or more": (killed / total, killed / total >= 0.9)}
     bars["survivors neither equal nor killed: none"] = (new, new == 0)
-    survivors = [line for module in MODULES for line in records[module]["survivors"]]
+    survivors = [line for module in known for line in records[module]["survivors"]]
     publish("mutants", machine(), "\n".join([*table, "", *survivors]), records, bars)
 
 
