@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models import SMALL, Bytes, model_of, some_ids
 
-from utils.gpt import GPTModel, evaluating, generate
+from utils.gpt import GPTModel, generate
 from utils.trace import first_difference, trace
 
 moderate = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -56,25 +56,9 @@ def test_greedy_equals_a_loop_that_keeps_nothing_and_crops(batch_size, num_token
     assert torch.equal(ids, before)
 
 
-def test_tokens_beyond_the_context_length_are_not_seen():
-    model, ids = model_of(), some_ids(1, 20)
-    changed = ids.clone()
-    changed[:, :8] = (ids[:, :8] + 1) % VOCAB_SIZE
-    assert torch.equal(generate(model, ids, 9)[:, 8:], generate(model, changed, 9)[:, 8:])
-
-
-def test_a_batch_is_its_texts_one_by_one():
-    model, ids = model_of(), some_ids(4, 5)
-    assert torch.equal(generate(model, ids, 15), torch.cat([generate(model, text[None], 15) for text in ids]))
-
-
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 def test_ids_keep_their_dtype(dtype):
     assert generate(model_of(), some_ids(1, 3).to(dtype), 2, temperature=1.0).dtype == dtype
-
-
-def test_the_next_token_is_read_at_the_last_position_and_is_the_likeliest():
-    assert generate(says([0.1, 0.2, 3.0, 0.3]), torch.tensor([[0, 1]]), 3).tolist() == [[0, 1, 2, 2, 2]]
 
 
 # Samples
@@ -87,7 +71,6 @@ def test_the_next_token_is_read_at_the_last_position_and_is_the_likeliest():
         ({"temperature": 0.5}, [0.0350877, 0.5614035, 0.0087719, 0.3157895, 0.0789474]),  # squared, over their sum
         ({"temperature": 1.0, "top_k": 2}, [0, 0.5714286, 0, 0.4285714, 0]),
         ({"temperature": 0.5, "top_k": 3}, [0, 0.5871560, 0, 0.3302752, 0.0825688]),
-        ({"temperature": 1.0, "top_k": 5}, PROBABILITIES),
         ({"temperature": 1e12}, [0.2] * 5),
     ],
     ids=str,
@@ -121,24 +104,15 @@ def test_each_text_of_a_batch_is_sampled_for_itself():
     assert len(set(ids[0, 1:].tolist())) > 1
 
 
-def test_torchs_seed_makes_texts_repeatable_and_two_calls_differ():
+@pytest.mark.parametrize("own", [False, True])
+def test_a_seed_makes_texts_repeatable_and_two_calls_differ(own):
     model, ids, texts = model_of(), some_ids(1, 3), []
     for _ in range(2):
-        torch.manual_seed(1)
-        texts += [generate(model, ids, 20, temperature=5.0).tolist() for _ in range(2)]
+        torch.manual_seed(len(texts) if own else 1)  # a generator of one's own decides alone
+        generator = torch.Generator().manual_seed(1) if own else None
+        texts += [generate(model, ids, 20, temperature=5.0, generator=generator).tolist() for _ in range(2)]
     assert texts[:2] == texts[2:]
     assert texts[0] != texts[1]
-
-
-def test_an_own_generator_decides_and_moves_on():
-    model, ids = model_of(), some_ids(1, 3)
-    one, other = (torch.Generator().manual_seed(5) for _ in range(2))
-    torch.manual_seed(1)
-    first = generate(model, ids, 20, temperature=5.0, generator=one)
-    second = generate(model, ids, 20, temperature=5.0, generator=one)
-    torch.manual_seed(2)
-    assert torch.equal(generate(model, ids, 20, temperature=5.0, generator=other), first)
-    assert not torch.equal(first, second)
 
 
 # What is left as it was found
@@ -158,14 +132,10 @@ def failing_at(model, call):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-@pytest.mark.parametrize("mode", ["train", "eval", "mixed"])
-def test_each_modules_mode_is_left_as_found(mode, fails):
-    model = failing_at(model_of(), 3 if fails else None).train(mode == "train")
-    if mode == "mixed":
-        model.train()
-        model.blocks[1].eval()
-        model.blocks[1].attention.dropout.train()
-        model.embedding.dropout.eval()
+def test_each_modules_mode_is_left_as_found(fails):
+    model = failing_at(model_of(), 3 if fails else None).train()
+    model.blocks[1].eval()
+    model.blocks[1].attention.dropout.train()
     before = [module.training for module in model.modules()]
     if fails:
         with pytest.raises(RuntimeError, match="half-way"):
@@ -173,13 +143,6 @@ def test_each_modules_mode_is_left_as_found(mode, fails):
     else:
         assert torch.equal(generate(model, some_ids(1, 3), 5), greedy_by_hand(model_of(), some_ids(1, 3), 5))
     assert [module.training for module in model.modules()] == before
-
-
-def test_evaluating_lasts_for_its_block_alone():
-    model = model_of().train()
-    with evaluating(model):
-        assert not any(module.training for module in model.modules())
-    assert all(module.training for module in model.modules())
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 1.0, "generator": torch.Generator()}], ids=["greedy", "own"])
@@ -243,14 +206,7 @@ def scripted(texts, start):
 
 
 class Sevens(GPTModel):
-    """A GPT that says 7, with a forward as the course's contract has it."""
-
-    def forward(self, input_ids, cache=None):
-        return seven(super().forward(input_ids, cache))
-
-
-class SevensWithoutCache(GPTModel):
-    """The same, as one writes it who has no use for a cache."""
+    """A GPT that says 7, written by one who has no use for a cache."""
 
     def forward(self, input_ids):
         return seven(super().forward(input_ids))
@@ -279,8 +235,8 @@ def kind(sevens):
 
 @pytest.mark.parametrize(
     "make",
-    [kind(Sevens), kind(SevensWithoutCache), kind(SevensPassing), hooked],
-    ids=["forward", "forward without a cache", "forward with any arguments", "hook"],
+    [kind(Sevens), kind(SevensPassing), hooked],
+    ids=["forward without a cache", "forward with any arguments", "hook"],
 )
 def test_a_forward_and_hooks_of_ones_own_take_effect(make):
     assert generate(make(), some_ids(2, 9), 5)[:, 9:].tolist() == [[7] * 5] * 2
@@ -348,12 +304,8 @@ def test_logits_that_are_not_finite_are_an_error_in_every_mode(value, options):
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 50.0}], ids=str)
 def test_minus_infinity_forbids_a_token(options):
-    model, allowed = model_of(), torch.tensor([5, 6])
-    model.register_forward_hook(
-        lambda module, inputs, output: torch.full_like(output, -math.inf).index_copy(
-            -1, allowed, output.index_select(-1, allowed)
-        )
-    )
+    model, forbidden = model_of(), torch.tensor([token not in (5, 6) for token in range(VOCAB_SIZE)])
+    model.register_forward_hook(lambda module, inputs, output: output.masked_fill(forbidden, -math.inf))
     assert set(generate(model, some_ids(2, 3), 9, **options)[:, 3:].flatten().tolist()) <= {5, 6}
     model.register_forward_hook(lambda module, inputs, output: output - math.inf)
     with pytest.raises(ValueError, match="not finite"):
@@ -368,29 +320,21 @@ def test_minus_infinity_forbids_a_token(options):
     [
         ({"temperature": -0.1}, ValueError, r"temperature.*-0\.1"),
         ({"temperature": math.nan}, ValueError, "temperature.*nan"),
-        ({"temperature": math.inf}, ValueError, "temperature.*inf"),
         ({"temperature": "1"}, TypeError, "temperature.*'1'"),
-        ({"temperature": True}, TypeError, "temperature.*True"),
-        ({"temperature": None}, TypeError, "temperature.*None"),
         ({"top_k": 0}, ValueError, "top_k.*0"),
-        ({"top_k": -1}, ValueError, "top_k.*-1"),
         ({"top_k": 30}, ValueError, "top_k.*29.*30"),
-        ({"top_k": 2.0}, TypeError, r"top_k.*2\.0"),
         ({"max_new_tokens": -1}, ValueError, "max_new_tokens.*-1"),
         ({"max_new_tokens": 1.0}, TypeError, r"max_new_tokens.*1\.0"),
         ({"stop_id": 29}, ValueError, "stop_id.*28.*29"),
         ({"stop_id": -1}, ValueError, "stop_id.*-1"),
-        ({"stop_id": "."}, TypeError, "stop_id.*'.'"),
         ({"input_ids": torch.zeros(1, 0, dtype=torch.int64)}, ValueError, r"input_ids.*\(1, 0\)"),
         ({"input_ids": torch.zeros(0, 3, dtype=torch.int64)}, ValueError, r"input_ids.*\(0, 3\)"),
         ({"input_ids": torch.tensor([1, 2])}, ValueError, r"input_ids.*\(2,\)"),
         ({"input_ids": torch.zeros(1, 2)}, TypeError, "input_ids.*float32"),
-        ({"input_ids": torch.ones(1, 2, dtype=torch.bool)}, TypeError, "input_ids.*bool"),
         ({"input_ids": [[1, 2]]}, TypeError, "input_ids.*list"),
-        ({"input_ids": torch.tensor([[1, 29]])}, ValueError, r"input_ids\[0, 1\] is 29"),
-        ({"input_ids": torch.tensor([[29] + [1] * 12])}, ValueError, "29"),  # an ID that cropping hides
+        ({"input_ids": torch.tensor([[29] + [1] * 12])}, ValueError, r"input_ids\[0, 0\] is 29"),  # cropping hides it
         ({"input_ids": torch.tensor([[29]]), "max_new_tokens": 0}, ValueError, "29"),
-        ({"generator": 5, "temperature": 1.0}, TypeError, "generator.*5|generator.*int"),
+        ({"generator": 5, "temperature": 1.0}, TypeError, "generator.*int"),
         ({"model": torch.nn.Linear(2, 2)}, TypeError, "model.*GPTModel.*Linear"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) and len(str(value)) < 40 else "",

@@ -10,10 +10,12 @@ import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models import SMALL, model_of, some_ids
+from torch import nn
 
 from utils.gpt import GPT_CONFIG_124M, FeedForward, GPTConfig, GPTModel, TransformerBlock
 
 moderate = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+SIZES = ["vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"]
 TABLE, HEAD = "embedding.token_embedding.weight", "out_head.weight"
 
 
@@ -29,21 +31,18 @@ def some_vectors(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def silence(*layers):
+    with torch.no_grad():
+        for parameter in nn.ModuleList(layers).parameters():
+            parameter.zero_()
+
+
 # The configuration
 
 
 def test_gpt2_small_has_its_published_sizes():
-    assert GPT_CONFIG_124M == {
-        "vocab_size": 50257,
-        "context_length": 1024,
-        "emb_dim": 768,
-        "n_heads": 12,
-        "n_layers": 12,
-        "drop_rate": 0.1,
-        "qkv_bias": False,
-    }
     config = GPTConfig(**GPT_CONFIG_124M)
-    assert dataclasses.asdict(config) == {**GPT_CONFIG_124M, "tie_weights": True}
+    assert dataclasses.astuple(config) == (50257, 1024, 768, 12, 12, 0.1, False, True)
 
 
 def test_a_configuration_cannot_be_changed():
@@ -51,29 +50,19 @@ def test_a_configuration_cannot_be_changed():
         SMALL.n_layers = 3
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"])
-@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (-1, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_sizes_are_positive_integers(name, value, error):
-    with pytest.raises(error, match=f"{name} must be .*{value}"):
-        small(**{name: value})
-
-
-@pytest.mark.parametrize(("value", "error"), [(-0.1, ValueError), (1.1, ValueError), ("0.1", TypeError)])
-def test_drop_rate_is_a_fraction(value, error):
-    with pytest.raises(error, match=f"drop_rate must be .*{value}"):
-        small(drop_rate=value)
-
-
-@pytest.mark.parametrize("name", ["qkv_bias", "tie_weights"])
-@pytest.mark.parametrize("value", [None, 1, "no"])
-def test_switches_are_true_or_false(name, value):
-    with pytest.raises(TypeError, match=f"{name} must be True or False, not {value!r}"):
-        small(**{name: value})
-
-
-def test_heads_that_do_not_divide_emb_dim_are_named_with_it():
-    with pytest.raises(ValueError, match=r"12.*5"):
-        small(n_heads=5)
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [({name: value}, ValueError) for name in SIZES for value in (0, -1)]
+    + [({name: 2.0}, TypeError) for name in SIZES]
+    + [({"drop_rate": 1.1}, ValueError), ({"drop_rate": "0.1"}, TypeError)]
+    + [({"qkv_bias": None}, TypeError), ({"tie_weights": 1}, TypeError)]
+    + [({"emb_dim": 12, "n_heads": 5}, ValueError)],
+    ids=str,
+)
+def test_a_wrong_value_is_named(values, error):
+    said = ".* ".join(f"{name} .*{value}" for name, value in values.items())
+    with pytest.raises(error, match=said):
+        small(**values)
 
 
 def test_sizes_may_be_numbers_of_numpy():
@@ -106,6 +95,7 @@ def test_gpt2_small_has_as_many_parameters_as_published(changes, parameters):
     with torch.device("meta"):
         model = GPTModel(GPTConfig(**{**GPT_CONFIG_124M, **changes}))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+    assert not list(model.buffers()), "no mask is kept"
 
 
 # A fresh model
@@ -129,10 +119,9 @@ def test_weights_are_drawn_as_gpt2s_and_smaller_where_they_write_into_the_sum():
             assert (parameter.abs() > 2 * deviation).double().mean().item() == pytest.approx(0.0455, abs=0.01), name
 
 
-@pytest.mark.parametrize("tie_weights", [True, False])
-def test_a_fresh_models_loss_is_the_logarithm_of_the_vocabulary(tie_weights):
+def test_a_fresh_models_loss_is_the_logarithm_of_the_vocabulary():
     torch.manual_seed(0)
-    model = GPTModel(GPTConfig(**{**GPT_CONFIG_124M, "n_layers": 1, "tie_weights": tie_weights})).eval()
+    model = GPTModel(GPTConfig(**{**GPT_CONFIG_124M, "n_layers": 1})).eval()
     ids, targets = some_ids(2, 2, 130, vocab_size=50257)
     with torch.no_grad():
         loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).item()
@@ -148,15 +137,10 @@ def loaded(model):
     return other
 
 
-@pytest.mark.parametrize(
-    "treated",
-    [lambda model: model, loaded, copy.deepcopy, lambda model: model.double(), lambda model: model.bfloat16()],
-    ids=["fresh", "loaded", "copied", "float64", "bfloat16"],
-)
+@pytest.mark.parametrize("treated", [loaded, copy.deepcopy, lambda model: model.bfloat16()])
 def test_tied_is_the_same_tensor(treated):
     model = treated(model_of())
     assert model.out_head.weight is model.embedding.token_embedding.weight
-    assert model.out_head.weight.data_ptr() == model.embedding.token_embedding.weight.data_ptr()
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
@@ -169,18 +153,6 @@ def test_a_training_step_changes_tied_tables_together(tie_weights):
     after = model.state_dict()
     assert not torch.equal(after[TABLE], before)
     assert torch.equal(after[TABLE], after[HEAD]) == tie_weights
-
-
-def test_untied_is_another_tensor():
-    model = GPTModel(small(tie_weights=False))
-    assert not torch.equal(model.out_head.weight, model.embedding.token_embedding.weight)
-
-
-def test_a_state_dict_holds_parameters_and_no_masks():
-    model = GPTModel(SMALL)
-    assert set(model.state_dict()) == {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    assert list(model.buffers()) == []
-    assert "out_head.bias" not in model.state_dict()
 
 
 # What comes out, and what may go in
@@ -199,12 +171,9 @@ def test_one_score_for_each_token_of_the_vocabulary_at_each_position(shape):
     ("ids", "error", "said"),
     [
         (torch.tensor([[1, 2], [3, 29]]), ValueError, r"\[1, 1\] is 29.*0\.\.28"),
-        (torch.tensor([[-1, 2]]), ValueError, r"\[0, 0\] is -1"),
         (torch.zeros(1, 13, dtype=torch.int64), ValueError, r"13 tokens.*12"),
-        (torch.zeros(1, 0, dtype=torch.int64), ValueError, "0 tokens"),
         (torch.zeros(3, dtype=torch.int64), ValueError, r"\(batch_size, num_tokens\), not \(3,\)"),
         (torch.zeros(1, 2, 3, dtype=torch.int64), ValueError, r"\(batch_size, num_tokens\), not \(1, 2, 3\)"),
-        (torch.zeros(1, 3), TypeError, "float32"),
         ([[1, 2]], TypeError, "list"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
@@ -226,45 +195,29 @@ def test_layer_norm_divides_by_the_biased_deviation():
 
 def test_feed_forward_is_four_times_as_wide_with_the_tanh_form_of_gelu():
     feed_forward = FeedForward(1)
-    weights = dict(feed_forward.named_parameters())
-    assert sorted(tuple(weight.shape) for weight in weights.values()) == [(1,), (1, 4), (4,), (4, 1)]
-    with torch.no_grad():
-        for weight in weights.values():
-            weight.fill_({(4, 1): 1.0, (1, 4): 0.25}.get(tuple(weight.shape), 0.0))
+    silence(feed_forward)
+    feed_forward.widen.weight.data.fill_(1.0)
+    feed_forward.narrow.weight.data.fill_(0.25)
     assert feed_forward(torch.ones(1, 1)).item() == pytest.approx(0.841192, abs=2e-6)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_zeroed_sub_layers_leave_the_identity(training):
-    block = block_of().train(training)
-    with torch.no_grad():
-        for layer in (block.attention.out_proj, block.feed_forward.narrow):
-            layer.weight.zero_()
-            layer.bias.zero_()
+def test_zeroed_sub_layers_leave_the_identity():
+    block = block_of()
+    silence(block.attention.out_proj, block.feed_forward.narrow)
     x = some_vectors(2, 5, 12)
     assert torch.equal(block(x), x)
 
 
 def test_both_sub_layers_read_normed_vectors_and_are_added_to_what_came_in():
-    block, seen = block_of(), {}
-    for name in ("attention", "feed_forward"):
-        part = getattr(block, name)
-        part.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: (inputs[0], output)}))
-    x = 7 + 5 * some_vectors(2, 5, 12)
-    y = block(x)
-    (normed, attended), (normed_again, fed) = seen["attention"], seen["feed_forward"]
-    torch.testing.assert_close(y, x + attended + fed)
-    for before, norm, after in ((x, block.norm1, normed), (x + attended, block.norm2, normed_again)):
-        plain = (before - before.mean(-1, keepdim=True)) / before.std(-1, correction=0, keepdim=True)
-        torch.testing.assert_close(after, plain * norm.weight + norm.bias, rtol=0, atol=1e-4)
+    block, x = block_of(), 7 + 5 * some_vectors(2, 5, 12)
+    attended = x + block.attention(block.norm1(x))
+    torch.testing.assert_close(block(x), attended + block.feed_forward(block.norm2(attended)))
 
 
 @pytest.mark.parametrize("silent", ["attention.out_proj", "feed_forward.narrow"])
 def test_training_drops_from_both_sub_layers_and_eval_does_not(silent):
     block = block_of(drop_rate=0.5)
-    with torch.no_grad():
-        block.get_submodule(silent).weight.zero_()
-        block.get_submodule(silent).bias.zero_()
+    silence(block.get_submodule(silent))
     x = some_vectors(40, 8, 12)
     assert torch.equal(block(x), block(x))
     assert ((block(x) - x) == 0).sum() == 0
@@ -278,11 +231,6 @@ def test_training_drops_from_the_embeddings_and_eval_does_not():
     model.train()
     assert not torch.equal(model(ids), model(ids))
     assert (model.embedding(ids) == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)
-
-
-def test_without_drop_rate_training_equals_eval():
-    model, ids = model_of(drop_rate=0.0), some_ids(2, 8)
-    assert torch.equal(model.train()(ids), model.eval()(ids))
 
 
 # The future does not leak

