@@ -91,8 +91,6 @@ def test_round_trip(text):
     assert ids_to_text(ids) == text
     assert all(0 <= token_id < 50_256 for token_id in ids.tolist()), "no text spells the special token"
     assert len(token_texts(ids)) == len(ids)
-    if text.isascii():
-        assert "".join(token_texts(ids)) == text
 
 
 def test_end_of_text_is_data_unless_allowed():
@@ -294,29 +292,22 @@ def data(tmp_path, monkeypatch):
     tokenizer._ranks.cache_clear()
 
 
-RESTORE = r"gpt2\.tiktoken.*git checkout"
-
-
-def test_a_missing_vocabulary_is_named(data):
-    (data / "gpt2.tiktoken").unlink()
-    for function in (get_tokenizer, lambda: text_to_ids("cat"), lambda: ids_to_text([9246])):
-        with pytest.raises(FileNotFoundError, match=RESTORE):
-            function()
-
-
 @pytest.mark.parametrize(
-    "damage",
-    [lambda content: b"", lambda content: content.replace(b" 500\n", b" 501\n")],
-    ids=["empty", "one rank"],
+    ("damage", "error"),
+    [
+        (lambda path: path.unlink(), FileNotFoundError),
+        (lambda path: path.write_bytes(b""), ValueError),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b" 500\n", b" 501\n")), ValueError),
+    ],
+    ids=["missing", "empty", "one rank"],
 )
-def test_a_damaged_vocabulary_is_named_and_read_again_when_restored(data, damage):
-    path = data / "gpt2.tiktoken"
-    content = path.read_bytes()
-    path.write_bytes(damage(content))
-    for _ in range(2):  # the failure is not kept, and nothing replaces the file
-        with pytest.raises(ValueError, match=RESTORE):
-            get_tokenizer()
-    path.write_bytes(content)
+def test_a_damaged_vocabulary_is_named_and_read_again_when_restored(data, damage, error):
+    content = (data / "gpt2.tiktoken").read_bytes()
+    damage(data / "gpt2.tiktoken")
+    for function in (get_tokenizer, lambda: text_to_ids("cat")):  # the failure is not kept
+        with pytest.raises(error, match=r"gpt2\.tiktoken.*git checkout"):
+            function()
+    (data / "gpt2.tiktoken").write_bytes(content)
     assert text_to_ids("cat").tolist() == [9246]
 
 
