@@ -50,15 +50,13 @@ def test_a_configuration_cannot_be_changed():
         SMALL.n_layers = 3
 
 
-@pytest.mark.parametrize(
-    ("values", "error"),
-    [({name: value}, ValueError) for name in SIZES for value in (0, -1)]
-    + [({name: 2.0}, TypeError) for name in SIZES]
-    + [({"drop_rate": 1.1}, ValueError), ({"drop_rate": "0.1"}, TypeError)]
-    + [({"qkv_bias": None}, TypeError), ({"tie_weights": 1}, TypeError)]
-    + [({"emb_dim": 12, "n_heads": 5}, ValueError)],
-    ids=str,
-)
+wrong_values = [({name: value}, error) for name in SIZES for value, error in ((0, ValueError), (2.0, TypeError))]
+wrong_values += [({"drop_rate": 1.1}, ValueError), ({"drop_rate": "0.1"}, TypeError)]
+wrong_values += [({"qkv_bias": None}, TypeError), ({"tie_weights": 1}, TypeError)]
+wrong_values += [({"emb_dim": 12, "n_heads": 5}, ValueError)]
+
+
+@pytest.mark.parametrize(("values", "error"), wrong_values, ids=str)
 def test_a_wrong_value_is_named(values, error):
     said = ".* ".join(f"{name} .*{value}" for name, value in values.items())
     with pytest.raises(error, match=said):
