@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 from utils.arguments import as_bool, as_integer
 
@@ -17,44 +17,35 @@ from utils.arguments import as_bool, as_integer
 class TokenWindows(Dataset):
     """Inputs and next-token targets, cut from one row of token IDs when they are fetched.
 
-    Window i starts at token i · stride; its targets are its inputs one position on. There are
-    ceil((N − context_length) / stride) windows of N tokens, and only whole ones.
-
-    Building copies nothing except a list, once: `windows` is a view, so memory does not depend on
-    how many windows there are. Single windows of an int64 tensor are views of it: to write into one
-    is to write into the text. An array is read and converted window by window. One that is
-    memory-mapped reaches worker processes as the name of its file, which they open again, read-only.
-    Any other array is copied to them, and so is one with mode "c", whose changes are in no file.
+    Window i starts at token i · stride; its targets are its inputs one position on. N tokens have
+    ceil((N − context_length) / stride) windows, all of them whole. Single windows of an int64 tensor are views
+    of it: to write into one is to write into the text. All others are converted when they are fetched. A
+    memory-mapped array reaches worker processes as the name of its file, which they open again, read-only;
+    any other array, and one with mode "c", is copied to them.
 
     Args:
-        ids: (N,) integers; tensor, list or NumPy array (memory-mapped uint16, say).
+        ids: (N,) integers; tensor, NumPy array (memory-mapped uint16, say) or list, which is copied once.
         context_length: tokens per window, at least 1.
         stride: tokens from the start of one window to the start of the next, at least 1.
 
     Raises:
-        ValueError: `ids` is not flat or shorter than context_length + 1 (both numbers are named),
-            or context_length or stride is below 1.
+        ValueError: `ids` is not flat or has fewer than context_length + 1 (both numbers are named), or a number is < 1.
         TypeError: an argument is not an integer, or not a row of integers.
 
     >>> windows = TokenWindows([10, 11, 12, 13, 14, 15, 16], context_length=4, stride=2)
-    >>> len(windows)
-    2
-    >>> windows[1]
-    (tensor([12, 13, 14, 15]), tensor([13, 14, 15, 16]))
+    >>> len(windows), windows[1]
+    (2, (tensor([12, 13, 14, 15]), tensor([13, 14, 15, 16])))
     """
 
     def __init__(self, ids: Tensor | np.ndarray | Sequence[int], context_length: int, stride: int):
         self.context_length = as_integer("context_length", context_length, at_least=1)
         self.stride = as_integer("stride", stride, at_least=1)
-        self.ids, self.array = _as_tensor(ids)
-        if len(self.ids) < self.context_length + 1:
-            raise ValueError(
-                f"ids has {len(self.ids)} tokens; context_length {self.context_length} needs at least "
-                f"{self.context_length + 1}: the last input's target is one more token"
-            )
-        # One more column than context_length: inputs are all but the last, targets all but the first.
-        step = min(self.stride, len(self.ids))  # torch has no larger one, and there is only one window then
-        self.windows = self.ids.unfold(0, self.context_length + 1, step)  # (num_windows, context_length + 1)
+        self.ids, row = _parsed(ids)
+        width = self.context_length + 1  # inputs are all columns but the last, targets all but the first
+        if len(row) < width:
+            raise ValueError(f"ids has {len(row)} tokens: context_length {self.context_length} + 1 target need {width}")
+        step = min(self.stride, len(row))  # torch has no larger one, and there is only one window then
+        self.windows = row.unfold(0, width, step)  # (num_windows, context_length + 1)
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -62,20 +53,19 @@ class TokenWindows(Dataset):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         """Return (input_ids, target_ids) of one window, each (context_length,) int64."""
         # A copy from an array: its memory may be read-only, and a write would end the process.
-        window = self.windows[self._from_start(index)].to(torch.int64, copy=self.array is not None)
+        window = self.windows[self._from_start(index)].to(torch.int64, copy=isinstance(self.ids, np.ndarray))
         return window[:-1], window[1:]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """Return the (input_ids, target_ids) of several windows, which a data loader gathers at once."""
-        return list(self._batch([self._from_start(index) for index in indices]))
+        return list(zip(*_gathered(Subset(self, [self._from_start(index) for index in indices])), strict=True))
 
-    def __reduce__(self):
-        ids = self.ids if self.array is None else self.array
-        region = _file_region(ids)
-        if region is None:
-            return type(self), (ids, self.context_length, self.stride)
-        _reopened(*region)  # a file that has gone is better missed here than in a worker process
-        return _unpickled, (type(self), region, self.context_length, self.stride)
+    def __getstate__(self) -> tuple:
+        return _file_region(self.ids) or self.ids, self.context_length, self.stride
+
+    def __setstate__(self, state: tuple) -> None:
+        ids, context_length, stride = state
+        self.__init__(_reopened(*ids) if isinstance(ids, tuple) else ids, context_length, stride)
 
     def _from_start(self, index: int) -> int:
         index = as_integer("index", index)
@@ -83,30 +73,18 @@ class TokenWindows(Dataset):
             raise IndexError(f"there is no window {index}: there are {len(self)}")
         return index % len(self)
 
-    def _batch(self, indices: Sequence[int]) -> "_Batch":
-        rows = torch.as_tensor(indices, dtype=torch.int64)
-        inputs, targets = self.windows[:, :-1], self.windows[:, 1:]  # each (num_windows, context_length)
-        return _Batch(inputs.index_select(0, rows).to(torch.int64), targets.index_select(0, rows).to(torch.int64))
+
+class _LoaderWindows(TokenWindows):
+    """Windows that a loader does not fetch one by one: `_gathered` copies all of a batch at once."""
+
+    def __getitems__(self, indices: Sequence[int]) -> Subset:
+        return Subset(self, indices)
 
 
-class _Batch(Sequence):
-    """Samples that were gathered together: (input_ids, target_ids), each (batch_size, context_length) int64."""
-
-    def __init__(self, input_ids: Tensor, target_ids: Tensor):
-        self.input_ids, self.target_ids = input_ids, target_ids
-
-    def __len__(self) -> int:
-        return len(self.input_ids)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.input_ids[index], self.target_ids[index]
-
-
-class _BatchedWindows(TokenWindows):
-    """Windows whose samples come in a `_Batch` and not in a list: a loader need not stack what is in one piece."""
-
-    def __getitems__(self, indices: Sequence[int]) -> _Batch:
-        return self._batch(indices)
+def _gathered(samples: Subset) -> tuple[Tensor, Tensor]:
+    """Return the (input_ids, target_ids) of some of the windows, each (num_samples, context_length) int64."""
+    windows, rows = samples.dataset.windows, torch.as_tensor(samples.indices, dtype=torch.int64)
+    return tuple(part.index_select(0, rows).to(torch.int64) for part in (windows[:, :-1], windows[:, 1:]))
 
 
 def make_loader(
@@ -134,14 +112,13 @@ def make_loader(
         num_workers: processes that fetch; 0 fetches in this one.
 
     Raises:
-        TypeError: as for `TokenWindows`, or an argument of the wrong kind.
-        ValueError: as for `TokenWindows`, a number out of range, or drop_last would leave no batch at all.
+        TypeError, ValueError: as for `TokenWindows`; or drop_last would leave no batch at all.
 
     >>> loader = make_loader(range(11), context_length=4, stride=2, batch_size=2, shuffle=False)
     >>> [input_ids.tolist() for input_ids, target_ids in loader]
     [[[0, 1, 2, 3], [2, 3, 4, 5]], [[4, 5, 6, 7], [6, 7, 8, 9]]]
     """
-    windows = _BatchedWindows(ids, context_length, stride)
+    windows = _LoaderWindows(ids, context_length, stride)
     batch_size = as_integer("batch_size", batch_size, at_least=1, at_most=sys.maxsize)
     shuffle, drop_last = as_bool("shuffle", shuffle), as_bool("drop_last", drop_last)
     if drop_last and len(windows) < batch_size:
@@ -155,50 +132,41 @@ def make_loader(
         shuffle=shuffle,
         drop_last=drop_last,
         num_workers=as_integer("num_workers", num_workers, at_least=0),
-        collate_fn=_in_one_piece,
+        collate_fn=_gathered,
         generator=torch.Generator().manual_seed(as_integer("seed", seed, at_least=-(2**63), at_most=2**64 - 1)),
     )
 
 
-def _in_one_piece(batch: _Batch) -> tuple[Tensor, Tensor]:
-    # A named function, so that workers can import it.
-    return batch.input_ids, batch.target_ids
-
-
-def _as_tensor(ids: Tensor | np.ndarray | Sequence[int]) -> tuple[Tensor, np.ndarray | None]:
-    """Return `ids` as a flat tensor of integers, and the array on the same memory if it must be treated as one."""
+def _parsed(ids: Tensor | np.ndarray | Sequence[int]) -> tuple[Tensor | np.ndarray, Tensor]:
+    """Return `ids` as the array or tensor that worker processes get, and as a flat tensor on the same memory."""
     if isinstance(ids, list | tuple) and bool in set(map(type, ids)):
         raise TypeError("ids must be integers, not bool")
     try:
-        tensor, array = _from_array(ids) if isinstance(ids, np.ndarray) else (torch.as_tensor(ids), None)
+        if isinstance(ids, np.ndarray):
+            ids, row = _with_tensor(ids)
+        else:
+            row = torch.as_tensor(ids)
+            unsigned = row.dtype in (torch.uint16, torch.uint32, torch.uint64)  # torch cannot pickle them
+            ids = row.numpy() if unsigned else row
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"ids must be a row of integers: {error}") from None
-    if tensor.dim() != 1:
-        raise ValueError(f"ids must have shape (N,), not {tuple(tensor.shape)}: one row of token IDs")
-    if len(tensor) and (tensor.dtype == torch.bool or tensor.is_floating_point() or tensor.is_complex()):
-        raise TypeError(f"ids must be integers, not {tensor.dtype}")
-    if array is None and tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
-        array = tensor.numpy()  # torch cannot pickle these
-    return tensor, array
+    if row.dim() != 1:
+        raise ValueError(f"ids must have shape (N,), not {tuple(row.shape)}: one row of token IDs")
+    if len(row) and (row.dtype == torch.bool or row.is_floating_point() or row.is_complex()):
+        raise TypeError(f"ids must be integers, not {row.dtype}")
+    return ids, row
 
 
-def _from_array(array: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    with warnings.catch_warnings():
-        # torch warns of read-only memory; windows of arrays are copies, so none is written to.
-        warnings.simplefilter("ignore", UserWarning)
+def _with_tensor(array: np.ndarray) -> tuple[np.ndarray, Tensor]:
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of read-only memory, see `__getitem__`
         try:
-            return torch.from_numpy(array), array
+            return array, torch.from_numpy(array)
         except ValueError:  # reversed, or another machine's byte order: no tensor is, so this one is copied
-            array = array.astype(array.dtype.newbyteorder("="), order="C")
-            return torch.from_numpy(array), array
+            return _with_tensor(array.astype(array.dtype.newbyteorder("=")))
 
 
-# A memory-mapped array, on its way to another process: path, offset in bytes, dtype, length, step in bytes.
-_Region = tuple[str, int, np.dtype, int, int]
-
-
-def _file_region(ids: Tensor | np.ndarray) -> _Region | None:
-    """Return where in a file `ids` is mapped from; None if it is not, or if the file lacks its changes (mode "c")."""
+def _file_region(ids: Tensor | np.ndarray) -> tuple[str, int, np.dtype, int, int] | None:
+    """Return path, offset in bytes, dtype, length and step in bytes, if a file has just these IDs, or else None."""
     whole = ids
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap):
         whole = whole.base
@@ -206,15 +174,12 @@ def _file_region(ids: Tensor | np.ndarray) -> _Region | None:
         return None
     # A slice has the offset attribute of the array that it was cut from: only addresses tell how far in it begins.
     offset = whole.offset + ids.ctypes.data - whole.ctypes.data
-    return str(whole.filename), offset, ids.dtype, len(ids), ids.strides[0]
+    region = str(whole.filename), offset, ids.dtype, len(ids), ids.strides[0]
+    _reopened(*region)  # a file that has gone is better missed here than in a worker process
+    return region
 
 
 def _reopened(path: str, offset: int, dtype: np.dtype, length: int, step: int) -> np.ndarray:
-    content = np.memmap(path, np.uint8, mode="r") if Path(path).stat().st_size else b""  # nothing is read yet
-    if len(content) < offset + (length - 1) * step + dtype.itemsize:
-        raise ValueError(f"{path} has {len(content)} bytes, fewer than when token IDs were mapped from it")
-    return np.ndarray(length, dtype, content, offset, step)
-
-
-def _unpickled(kind: type[TokenWindows], region: _Region, context_length: int, stride: int) -> TokenWindows:
-    return kind(_reopened(*region), context_length, stride)
+    if (size := Path(path).stat().st_size) < offset + (length - 1) * step + dtype.itemsize:
+        raise ValueError(f"{path} has {size} bytes, fewer than when token IDs were mapped from it")
+    return np.ndarray(length, dtype, np.memmap(path, mode="r"), offset, step)
