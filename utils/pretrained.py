@@ -22,23 +22,19 @@ _COMPUTED = {
     "scale_attn_by_inverse_layer_idx": (False,),
     "add_cross_attention": (False,),
 }
-# Buffers of the causal mask, which older files hold: h.0.attn.bias and h.0.attn.masked_bias.
-_MASK = re.compile(r"h\.\d+\.attn\.(masked_)?bias")
 
 
 def load_gpt2(name_or_folder: str | Path = "gpt2") -> GPTModel:
     """Return a GPT-2 with published weights, in float32 and in eval mode.
 
     Args:
-        name_or_folder: a folder with config.json and model.safetensors (or its numbered parts),
-            as `save_pretrained` writes them; or "gpt2", "gpt2-medium", "gpt2-large" or "gpt2-xl",
-            fetched from the hub the first time and taken from its cache on this machine later.
+        name_or_folder: a folder with config.json and model.safetensors (or its numbered parts), as `save_pretrained`
+            writes them; or "gpt2", "gpt2-medium", "gpt2-large" or "gpt2-xl", fetched from the hub and then cached.
 
     Raises:
         FileNotFoundError: the folder lacks a file.
-        ValueError: no such folder or name; config.json asks for something that GPTModel does not
-            compute; a file is damaged; or a tensor is missing, misshapen, unknown, there twice, or
-            does not hold floating-point numbers (the first is named).
+        ValueError: no such folder or name; config.json asks for what GPTModel does not compute; a file is damaged; or
+            a tensor is missing, misshapen, unknown, there twice or not of floating-point numbers (the first is named).
         OSError: the hub, or something on the way to it, does not hand over the files.
     """
     folder = Path(name_or_folder)
@@ -65,17 +61,14 @@ def _fetch(name: str) -> Path:
         # A portal's page, a proxy or a token that cannot be used, an endpoint without https://: the hub's client
         # passes on whatever they raise in it, from KeyError to ImportError. Nothing is hidden: it is the cause.
         raise OSError(
-            f"{name} could not be fetched from the hub ({type(error).__name__}: {error}). Check the network and, if "
-            "they are set, HF_ENDPOINT, HF_TOKEN and the proxy variables such as HTTPS_PROXY; or give a local folder "
-            "with config.json and model.safetensors"
+            f"{name} was not fetched ({type(error).__name__}: {error}). Check the network, HF_ENDPOINT, HF_TOKEN and "
+            "proxy variables such as HTTPS_PROXY; or give a local folder with config.json and model.safetensors"
         ) from error
 
 
 def _read_config(path: Path) -> GPTConfig:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(settings, dict):
-            raise ValueError("it is not a JSON object")
+        settings = {**json.loads(path.read_text(encoding="utf-8"))}  # what is not a JSON object is a TypeError
         for name, allowed in _COMPUTED.items():
             if settings.get(name, allowed[0]) not in allowed:
                 raise ValueError(f"{name} is {settings[name]!r}, where GPTModel has {allowed[0]!r}")
@@ -106,21 +99,20 @@ def _layout(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...], list[str]
     emb_dim = config.emb_dim
     yield "wte.weight", (config.vocab_size, emb_dim), ["embedding.token_embedding.weight"]
     yield "wpe.weight", (config.context_length, emb_dim), ["embedding.position_embedding.weight"]
-    linears = {
-        "attn.c_attn": (emb_dim, 3 * emb_dim, ["attention.W_query", "attention.W_key", "attention.W_value"]),
-        "attn.c_proj": (emb_dim, emb_dim, ["attention.out_proj"]),
-        "mlp.c_fc": (emb_dim, 4 * emb_dim, ["feed_forward.widen"]),
-        "mlp.c_proj": (4 * emb_dim, emb_dim, ["feed_forward.narrow"]),
+    block = {
+        "ln_1": ((emb_dim,), ["norm1"]),
+        "attn.c_attn": ((emb_dim, 3 * emb_dim), ["attention.W_query", "attention.W_key", "attention.W_value"]),
+        "attn.c_proj": ((emb_dim, emb_dim), ["attention.out_proj"]),
+        "ln_2": ((emb_dim,), ["norm2"]),
+        "mlp.c_fc": ((emb_dim, 4 * emb_dim), ["feed_forward.widen"]),
+        "mlp.c_proj": ((4 * emb_dim, emb_dim), ["feed_forward.narrow"]),
     }
     for n in range(config.n_layers):
-        for theirs, ours in (("ln_1", "norm1"), ("ln_2", "norm2")):
-            for kind in ("weight", "bias"):
-                yield f"h.{n}.{theirs}.{kind}", (emb_dim,), [f"blocks.{n}.{ours}.{kind}"]
-        for theirs, (d_in, d_out, ours) in linears.items():
-            yield f"h.{n}.{theirs}.weight", (d_in, d_out), [f"blocks.{n}.{part}.weight" for part in ours]
-            yield f"h.{n}.{theirs}.bias", (d_out,), [f"blocks.{n}.{part}.bias" for part in ours]
-    for kind in ("weight", "bias"):
-        yield f"ln_f.{kind}", (emb_dim,), [f"final_norm.{kind}"]
+        for theirs, (shape, ours) in block.items():
+            yield f"h.{n}.{theirs}.weight", shape, [f"blocks.{n}.{part}.weight" for part in ours]
+            yield f"h.{n}.{theirs}.bias", shape[-1:], [f"blocks.{n}.{part}.bias" for part in ours]
+    yield "ln_f.weight", (emb_dim,), ["final_norm.weight"]
+    yield "ln_f.bias", (emb_dim,), ["final_norm.bias"]
     if not config.tie_weights:
         yield "lm_head.weight", (config.vocab_size, emb_dim), ["out_head.weight"]
 
@@ -132,18 +124,20 @@ def _read_weights(folder: Path, config: GPTConfig) -> dict[str, Tensor]:
         if name not in published:
             raise ValueError(f"{folder}: tensor {name} is missing")
         weights |= zip(parameters, _read_parts(name, *published.pop(name), shape, len(parameters)), strict=True)
-    if config.tie_weights and "lm_head.weight" in published:  # a second copy of the table, in some files
-        _check_tied(*published.pop("lm_head.weight"), weights["embedding.token_embedding.weight"])
+    table = weights["embedding.token_embedding.weight"]
+    head = published.pop("lm_head.weight", None)  # where it is tied, some files hold a second copy of the table
+    if head and not torch.equal(table, *_read_parts("lm_head.weight", *head, tuple(table.shape), 1)):
+        raise ValueError(f"{folder}: tensor lm_head.weight is not wte.weight, to which config.json ties it")
     for name in published:
-        if not _MASK.fullmatch(name):
+        if not re.fullmatch(r"h\.\d+\.attn\.(masked_)?bias", name):  # buffers of the causal mask, in older files
             raise ValueError(f"{folder}: tensor {name} is unknown")
     return weights
 
 
 def _read_parts(name: str, key: str, path: Path, shape: tuple[int, ...], num_parts: int) -> list[Tensor]:
     """Return a published tensor cut along its last axis, each part in float32, in memory of its own."""
-    # The file is mapped into memory while it is open, and what was read of it stays until it is
-    # closed: opened again for each tensor, it never takes up more than one.
+    # What is read of a mapped file stays in memory until the file is closed: opened again for each tensor, it never
+    # takes up more than one. All parts are copies, because the file may go away.
     with safe_open(path, "pt") as file:
         tensor = file.get_tensor(key)
         if tensor.shape != shape:
@@ -153,21 +147,12 @@ def _read_parts(name: str, key: str, path: Path, shape: tuple[int, ...], num_par
         parts = tensor.chunk(num_parts, dim=-1)
         if ".c_" in name and len(shape) == 2:  # a layer: published as (in, out), where nn.Linear has (out, in)
             parts = [part.T for part in parts]
-        # Copies even of what is float32 already, because the file may go away.
         return [part.to(torch.float32, copy=True, memory_format=torch.contiguous_format) for part in parts]
-
-
-def _check_tied(key: str, path: Path, table: Tensor) -> None:
-    with safe_open(path, "pt") as file:
-        if not torch.equal(file.get_tensor(key).float(), table):
-            raise ValueError(f"{path}: tensor {key} is not wte.weight, to which config.json ties it")
 
 
 def _find_tensors(folder: Path) -> dict[str, tuple[str, Path]]:
     """Return for each published name, without the prefix that some files have, its key and its file."""
-    paths = [folder / "model.safetensors"]
-    if not paths[0].is_file():
-        paths = sorted(folder.glob("model-*-of-*.safetensors"))
+    paths = sorted(folder.glob("model.safetensors")) or sorted(folder.glob("model-*-of-*.safetensors"))
     if not paths:
         raise FileNotFoundError(f"{folder} has no model.safetensors")
     published = {}
