@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -20,8 +21,7 @@ VOCAB_SIZE, EMB_DIM, CONTEXT_LENGTH = 11, 5, 7
 TOKENS, POSITIONS = "token_embedding.weight", "position_embedding.weight"
 
 batch_shapes = st.lists(st.integers(1, 3), max_size=2).map(tuple)
-lengths = st.integers(1, CONTEXT_LENGTH)
-id_dtypes = st.sampled_from([torch.int64, torch.int32])
+lengths, id_dtypes = st.integers(1, CONTEXT_LENGTH), st.sampled_from([torch.int64, torch.int32])
 
 
 def embedding_of(vocab_size=VOCAB_SIZE, emb_dim=EMB_DIM, context_length=CONTEXT_LENGTH, seed=0, **options):
@@ -32,9 +32,6 @@ def embedding_of(vocab_size=VOCAB_SIZE, emb_dim=EMB_DIM, context_length=CONTEXT_
 
 def some_ids(*shape, seed=0, dtype=torch.int64):
     return torch.randint(VOCAB_SIZE, shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-# Vectors and gradients
 
 
 @moderate
@@ -60,18 +57,12 @@ def test_a_look_up_is_a_matrix_product(batch_shape, num_tokens, start, dtype, se
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 3, 3), (0, 4)], ids=str)
-def test_positions_run_along_the_token_axis(shape):
+def test_positions_run_along_the_token_axis_and_are_made_where_the_ids_are(shape):
     """Where batch_size is num_tokens, the wrong axis would raise no error."""
-    embedding = embedding_of()
-    text = torch.full(shape[-1:], 3)
-    assert torch.equal(embedding(text.expand(shape)), embedding(text).expand(*shape, EMB_DIM))
-
-
-def test_positions_are_made_where_the_ids_are():
-    embedding, ids = embedding_of(), some_ids(2, 4)
-    expected = embedding(ids)
+    embedding, text = embedding_of(), torch.full(shape[-1:], 3)
+    expected = embedding(text).expand(*shape, EMB_DIM)
     with torch.device("meta"):  # the default for new tensors, which must not count
-        assert torch.equal(embedding(ids), expected)
+        assert torch.equal(embedding(text.expand(shape)), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
@@ -80,9 +71,6 @@ def test_half_and_double_precision(dtype):
     tokens, positions = embedding.parameters()
     assert torch.equal(embedding(ids), tokens[ids] + positions[:4])
     assert embedding(ids).dtype == dtype
-
-
-# Dropout
 
 
 def test_only_dropout_in_training_is_random():
@@ -106,9 +94,6 @@ def test_only_dropout_in_training_is_random():
 def test_dropout_of_nothing_and_of_all(dropout, factor):
     ids = some_ids(2, 4)
     assert torch.equal(embedding_of(dropout=dropout)(ids), factor * embedding_of()(ids))
-
-
-# Parameters
 
 
 def test_size_of_gpt2():
@@ -150,32 +135,25 @@ def test_sizes_may_be_integers_of_any_library():
 # Bad input
 
 
-def message_of(error, call, *args, **kwargs):
-    with pytest.raises(error) as caught:
-        call(*args, **kwargs)
-    return str(caught.value)
+def assert_named(embedding, ids, index, wrong_id, calls=2):
+    """Its index, itself, and what is allowed."""
+    said = re.escape(f"input_ids{list(index)} is {wrong_id}: IDs are 0..{VOCAB_SIZE - 1} ")
+    for call in (embedding, embedding.check_ids)[:calls]:
+        with pytest.raises(ValueError, match=f"^{said}"):
+            call(ids)
+
+
+wrong_ids = st.integers(-(2**31), -1) | st.just(-1) | st.just(VOCAB_SIZE) | st.integers(VOCAB_SIZE, 2**31 - 1)
 
 
 @moderate
-@given(
-    batch_shapes,
-    lengths,
-    st.one_of(st.just(-1), st.integers(-(2**31), -1), st.just(VOCAB_SIZE), st.integers(VOCAB_SIZE, 2**31 - 1)),
-    id_dtypes,
-    st.data(),
-)
+@given(batch_shapes, lengths, wrong_ids, id_dtypes, st.data())
 def test_the_first_unknown_id_is_named_with_its_index(batch_shape, num_tokens, wrong_id, dtype, data):
     index = tuple(data.draw(st.integers(0, size - 1)) for size in (*batch_shape, num_tokens))
     ids = some_ids(*batch_shape, num_tokens, dtype=dtype)
     ids.view(-1)[-1] = VOCAB_SIZE + 7
     ids[index] = wrong_id
-    embedding = embedding_of()
-    for call in (embedding, embedding.check_ids):
-        message = message_of(ValueError, call, ids)
-        assert "input_ids" in message
-        assert str(list(index)) in message
-        assert f" {wrong_id}" in message
-        assert str(VOCAB_SIZE - 1) in message, "what is allowed"
+    assert_named(embedding_of(), ids, index, wrong_id)
 
 
 def test_an_unknown_id_far_down_a_large_batch():
@@ -183,9 +161,7 @@ def test_an_unknown_id_far_down_a_large_batch():
     torch.set_num_threads(2)
     ids = torch.zeros(64, 1_000, dtype=torch.int64)
     ids[63, 998] = VOCAB_SIZE
-    message = message_of(ValueError, embedding_of(emb_dim=64, context_length=1_000), ids)
-    assert "[63, 998]" in message
-    assert f" {VOCAB_SIZE}" in message
+    assert_named(embedding_of(emb_dim=64, context_length=1_000), ids, (63, 998), VOCAB_SIZE)
 
 
 def test_an_unknown_id_in_a_compiled_graph():
@@ -194,9 +170,7 @@ def test_an_unknown_id_in_a_compiled_graph():
     compiled = torch.compile(embedding, backend="eager", fullgraph=True)
     assert torch.equal(compiled(ids), embedding(ids))
     ids[1, 2] = VOCAB_SIZE
-    message = message_of(ValueError, compiled, ids)
-    assert "[1, 2]" in message
-    assert f" {VOCAB_SIZE}" in message
+    assert_named(compiled, ids, (1, 2), VOCAB_SIZE, calls=1)
     torch.compiler.reset()
 
 
@@ -205,15 +179,16 @@ def test_an_unknown_id_in_a_compiled_graph():
 def test_a_text_too_long_is_named_with_its_limit(batch_shape, start):
     embedding, most = embedding_of(), CONTEXT_LENGTH - start
     embedding(some_ids(*batch_shape, most), start)
-    message = message_of(ValueError, embedding, some_ids(*batch_shape, most + 1), start)
     after = f" after {start} others" if start else ""
-    assert f"input_ids has {most + 1} tokens{after}: 1 to {CONTEXT_LENGTH} (context_length)" in message
+    said = re.escape(f"input_ids has {most + 1} tokens{after}: 1 to {CONTEXT_LENGTH} (context_length)")
+    with pytest.raises(ValueError, match=said):
+        embedding(some_ids(*batch_shape, most + 1), start)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0), ()], ids=str)
 def test_there_must_be_tokens(shape):
-    message = message_of(ValueError, embedding_of(), torch.zeros(shape, dtype=torch.int64))
-    assert "input_ids has 0 tokens:" in message
+    with pytest.raises(ValueError, match="input_ids has 0 tokens:"):
+        embedding_of()(torch.zeros(shape, dtype=torch.int64))
 
 
 @pytest.mark.parametrize(
@@ -229,32 +204,19 @@ def test_there_must_be_tokens(shape):
 def test_ids_must_be_an_integer_tensor(ids, kind):
     embedding = embedding_of()
     for call in (embedding, embedding.check_ids):
-        message = message_of(TypeError, call, ids)
-        assert "input_ids" in message
-        assert kind in message
+        with pytest.raises(TypeError, match=f"input_ids.*{kind}"):
+            call(ids)
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "emb_dim", "context_length"])
 @pytest.mark.parametrize(
-    ("value", "error"),
-    [(0, ValueError), (-3, ValueError), (2.0, TypeError), ("4", TypeError), (None, TypeError), (True, TypeError)],
-    ids=repr,
+    ("name", "value", "error"),
+    [
+        *((name, 0, ValueError) for name in ("vocab_size", "emb_dim", "context_length")),
+        *((name, 2.0, TypeError) for name in ("vocab_size", "emb_dim", "context_length", "start")),
+        *(("start", -1, ValueError), ("dropout", 1.5, ValueError), ("dropout", "0.1", TypeError)),
+    ],
 )
-def test_sizes_must_be_positive_integers(name, value, error):
-    message = message_of(error, embedding_of, **{name: value})
-    assert name in message
-    assert repr(value) in message
-
-
-@pytest.mark.parametrize("start", [-1, 1.0, True, "0"], ids=repr)
-def test_start_must_be_an_integer_from_zero(start):
-    message = message_of((TypeError, ValueError), embedding_of(), some_ids(2), start)
-    assert "start" in message
-    assert repr(start) in message
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.5, math.nan, "0.1", True], ids=repr)
-def test_dropout_must_be_a_fraction(dropout):
-    message = message_of((TypeError, ValueError), embedding_of, dropout=dropout)
-    assert "dropout" in message
-    assert repr(dropout) in message
+def test_an_argument_that_is_wrong_is_named(name, value, error):
+    call, options = (embedding_of, {}) if name != "start" else (embedding_of(), {"input_ids": some_ids(2)})
+    with pytest.raises(error, match=f"^{name} must be .*, not {value!r}"):
+        call(**options, **{name: value})

@@ -1,11 +1,13 @@
 """utils.pretrained against its contract: where each published tensor goes, and what is refused; without the hub."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
 from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 
 import huggingface_hub
@@ -18,45 +20,31 @@ from utils.gpt import GPTConfig, GPTModel
 from utils.pretrained import load_gpt2
 
 # What config.json of the published GPT-2 says, with sizes of our own.
-SETTINGS = {
-    "activation_function": "gelu_new",
-    "architectures": ["GPT2LMHeadModel"],
-    "attn_pdrop": 0.1,
-    "bos_token_id": 50256,
-    "embd_pdrop": 0.1,
-    "eos_token_id": 50256,
-    "initializer_range": 0.02,
-    "layer_norm_epsilon": 1e-05,
-    "model_type": "gpt2",
-    "n_ctx": 6,
-    "n_embd": 8,
-    "n_head": 2,
-    "n_layer": 2,
-    "n_positions": 6,
-    "resid_pdrop": 0.1,
-    "vocab_size": 11,
+SETTINGS = """{
+    "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": 50256,
+    "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+    "model_type": "gpt2", "n_ctx": 6, "n_embd": 8, "n_head": 2, "n_layer": 2, "n_positions": 6, "resid_pdrop": 0.1,
+    "vocab_size": 11
+}"""
+OURS = {
+    "ln_1": ["norm1"],
+    "ln_2": ["norm2"],
+    "attn.c_attn": ["attention.W_query", "attention.W_key", "attention.W_value"],
+    "attn.c_proj": ["attention.out_proj"],
+    "mlp.c_fc": ["feed_forward.widen"],
+    "mlp.c_proj": ["feed_forward.narrow"],
 }
 
 
 def shapes(n_layers=2, emb_dim=8, vocab_size=11, context_length=6):
     """Return the names and shapes of the published tensors, in order; layers are (in, out)."""
-    block = {
-        "ln_1.weight": (emb_dim,),
-        "ln_1.bias": (emb_dim,),
-        "ln_2.weight": (emb_dim,),
-        "ln_2.bias": (emb_dim,),
-        "attn.c_attn.weight": (emb_dim, 3 * emb_dim),
-        "attn.c_attn.bias": (3 * emb_dim,),
-        "attn.c_proj.weight": (emb_dim, emb_dim),
-        "attn.c_proj.bias": (emb_dim,),
-        "mlp.c_fc.weight": (emb_dim, 4 * emb_dim),
-        "mlp.c_fc.bias": (4 * emb_dim,),
-        "mlp.c_proj.weight": (4 * emb_dim, emb_dim),
-        "mlp.c_proj.bias": (emb_dim,),
-    }
-    blocks = {f"h.{n}.{name}": shape for n in range(n_layers) for name, shape in block.items()}
-    tables = {"wte.weight": (vocab_size, emb_dim), "wpe.weight": (context_length, emb_dim)}
-    return {**tables, **blocks, "ln_f.weight": (emb_dim,), "ln_f.bias": (emb_dim,)}
+    one, three, four = emb_dim, 3 * emb_dim, 4 * emb_dim
+    block = dict(zip(OURS, [(one,), (one,), (one, three), (one, one), (one, four), (four, one)]))
+    found = {"wte.weight": (vocab_size, emb_dim), "wpe.weight": (context_length, emb_dim)}
+    for n in range(n_layers):
+        for name, shape in block.items():
+            found |= {f"h.{n}.{name}.weight": shape, f"h.{n}.{name}.bias": shape[-1:]}
+    return {**found, "ln_f.weight": (emb_dim,), "ln_f.bias": (emb_dim,)}
 
 
 @pytest.fixture
@@ -70,7 +58,7 @@ def write(tmp_path):
     def write(tensors, file="model.safetensors", **settings):
         if tensors is not None:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / file)
-        settings = {name: value for name, value in {**SETTINGS, **settings}.items() if value != "left out"}
+        settings = {name: value for name, value in (json.loads(SETTINGS) | settings).items() if value != "left out"}
         (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
         return tmp_path
 
@@ -101,36 +89,17 @@ def same(model, tensors):
         "final_norm.bias": tensors["ln_f.bias"],
         "out_head.weight": tensors.get("lm_head.weight", tensors["wte.weight"]),
     }
-    for n in range(2):
-        for part, name in enumerate(("W_query", "W_key", "W_value")):
-            columns = slice(8 * part, 8 * part + 8)
-            expected[f"blocks.{n}.attention.{name}.weight"] = tensors[f"h.{n}.attn.c_attn.weight"][:, columns].T
-            expected[f"blocks.{n}.attention.{name}.bias"] = tensors[f"h.{n}.attn.c_attn.bias"][columns]
-        for ours, theirs in {
-            "norm1": "ln_1",
-            "norm2": "ln_2",
-            "attention.out_proj": "attn.c_proj",
-            "feed_forward.widen": "mlp.c_fc",
-            "feed_forward.narrow": "mlp.c_proj",
-        }.items():
-            weight = tensors[f"h.{n}.{theirs}.weight"]
-            expected[f"blocks.{n}.{ours}.weight"] = weight.T if weight.dim() == 2 else weight
-            expected[f"blocks.{n}.{ours}.bias"] = tensors[f"h.{n}.{theirs}.bias"]
-    kinds = {parameter.dtype for parameter in state.values()}
-    return (
-        state.keys() == expected.keys()
-        and kinds == {torch.float32}
-        and all(torch.equal(state[name], expected[name]) for name in expected)
-    )
+    for n, (theirs, ours) in product(range(2), OURS.items()):
+        weight, bias = tensors[f"h.{n}.{theirs}.weight"].t(), tensors[f"h.{n}.{theirs}.bias"]
+        for part, rows, entries in zip(ours, weight.chunk(len(ours)), bias.chunk(len(ours)), strict=True):
+            expected |= {f"blocks.{n}.{part}.weight": rows, f"blocks.{n}.{part}.bias": entries}
+    assert {parameter.dtype for parameter in state.values()} == {torch.float32}
+    return state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in expected)
 
 
-# What is loaded
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_each_published_tensor_becomes_its_parameter(write, tensors, kind, asked):
+def test_each_published_tensor_becomes_its_parameter(write, tensors, asked):
     before = torch.get_rng_state()
-    model = load_gpt2(kind(write(tensors)))
+    model = load_gpt2(write(tensors))
     assert same(model, tensors)
     assert not any(module.training for module in model.modules())
     assert all(parameter.requires_grad for parameter in model.parameters())
@@ -144,24 +113,20 @@ def test_each_published_tensor_becomes_its_parameter(write, tensors, kind, asked
 @pytest.mark.parametrize("old", [False, True])
 def test_every_published_layout_gives_the_same_model(write, tensors, old, dtype):
     tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
-    masks = {}
-    for n in range(2 if old else 0):
-        masks[f"h.{n}.attn.bias"] = torch.ones(1, 1, 6, 6).tril()
-        masks[f"h.{n}.attn.masked_bias"] = torch.tensor(-1e4)
-    prefix = "" if old else "transformer."
-    model = load_gpt2(write({prefix + name: tensor for name, tensor in {**tensors, **masks}.items()}))
-    assert same(model, {name: tensor.float() for name, tensor in tensors.items()})
+    file = {"transformer." + name: tensor for name, tensor in tensors.items()}
+    if old:  # with the buffers of the causal mask, and a second copy of the table
+        masks = {f"h.{n}.attn.{name}": torch.ones(1, 1, 6, 6) for n in range(2) for name in ("bias", "masked_bias")}
+        file = {**tensors, **masks, "lm_head.weight": tensors["wte.weight"].clone()}
+    assert same(load_gpt2(str(write(file))), {name: tensor.float() for name, tensor in tensors.items()})
 
 
 def test_numbered_parts_are_put_together(write, tensors):
     names = list(tensors)
     for part in range(3):
-        folder = write(
-            {name: tensors[name] for name in names[part::3]}, file=f"model-0000{part + 1}-of-00003.safetensors"
-        )
+        folder = write({name: tensors[name] for name in names[part::3]}, f"model-0000{part + 1}-of-00003.safetensors")
     assert same(load_gpt2(folder), tensors)
     (folder / "model-00003-of-00003.safetensors").unlink()
-    with pytest.raises((ValueError, FileNotFoundError), match=rf"{names[2]} is missing|model-00003-of-00003"):
+    with pytest.raises(ValueError, match=f"{names[2]} is missing"):
         load_gpt2(folder)
 
 
@@ -170,23 +135,18 @@ def test_an_untied_head_is_read(write, tensors):
     model = load_gpt2(write(tensors, tie_word_embeddings=False))
     assert same(model, tensors)
     assert model.config.tie_weights is False
+    del tensors["lm_head.weight"]
+    with pytest.raises(ValueError, match=r"lm_head\.weight is missing"):
+        load_gpt2(write(tensors, tie_word_embeddings=False))
 
 
-def test_a_second_copy_of_a_tied_table_is_passed_over(write, tensors):
-    assert same(load_gpt2(write({**tensors, "lm_head.weight": tensors["wte.weight"].clone()})), tensors)
-
-
-def test_the_file_may_go_away(write, tensors):
+def test_loaded_weights_are_plain_parameters_and_the_file_may_go_away(write, tensors, tmp_path):
     folder = write(tensors)
     model = load_gpt2(folder)
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(-400, 2)
         file.write(bytes(400))
     assert same(model, tensors)
-
-
-def test_loaded_weights_can_be_saved_and_flattened(write, tensors, tmp_path):
-    model = load_gpt2(write(tensors))
     assert all(parameter.is_contiguous() for parameter in model.parameters())
     assert torch.nn.utils.parameters_to_vector(model.parameters()).numel() == sum(t.numel() for t in tensors.values())
     save_file(dict(model.named_parameters()), tmp_path / "parameters.safetensors")
@@ -194,15 +154,6 @@ def test_loaded_weights_can_be_saved_and_flattened(write, tensors, tmp_path):
     twin = GPTModel(model.config)
     load_model(twin, tmp_path / "saved.safetensors")
     assert same(twin, tensors)
-
-
-def test_a_head_that_differs_from_the_table_is_not_passed_over(write, tensors):
-    # Hugging Face's model computes with such a head, although the configuration says that it is tied.
-    with pytest.raises(ValueError, match=r"lm_head\.weight"):
-        load_gpt2(write({**tensors, "lm_head.weight": tensors["wte.weight"] + 1}))
-
-
-# From the hub
 
 
 def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, monkeypatch):
@@ -217,14 +168,9 @@ def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, mo
     assert same(load_gpt2("gpt2-medium"), tensors)
     assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2", "openai-community/gpt2-medium"]
 
-    def fetched(file):
-        return any(fnmatch(file, pattern) for pattern in asked[0][1])
-
-    assert fetched("config.json")
-    assert fetched("model.safetensors")
-    assert not any(
-        map(fetched, ["pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "flax_model.msgpack"])
-    )
+    files = {"pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "config.json", "model.safetensors"}
+    fetched = {file for file in files for pattern in asked[0][1] if fnmatch(file, pattern)}
+    assert fetched == {"config.json", "model.safetensors"}
 
 
 ADVICE = r"(?s){}.*network.*HF_ENDPOINT.*HF_TOKEN.*HTTPS_PROXY.*local folder"
@@ -297,119 +243,76 @@ def test_an_unknown_name_is_refused_before_the_hub_is_asked(name, asked):
     assert asked == []
 
 
-# What is refused
+FOREIGN = ("h.2.ln_1.weight", "h.0.attn.lora.weight", "score.weight", "h.0.crossattention.bias")
+LAYERS = {name: shape for name, shape in shapes().items() if len(set(shape)) == 2}
+WRONG = [
+    *(({name: None}, f"{name} is missing") for name in shapes()),
+    *(({name: torch.ones(size[::-1])}, f"{name} has shape {size[::-1]}, not {size}") for name, size in LAYERS.items()),
+    *(({name: torch.ones(8)}, f"{name} is unknown") for name in FOREIGN),
+    ({"transformer.wpe.weight": torch.ones(6, 8)}, "wpe.weight is there twice"),
+    ({"ln_f.bias": torch.ones(8, dtype=torch.int64)}, "ln_f.bias holds torch.int64"),
+    # Hugging Face's model computes with such a head, although the configuration says that it is tied.
+    ({"lm_head.weight": torch.ones(11, 8)}, "lm_head.weight is not wte.weight"),
+    # The first of several is named.
+    ({"h.0.mlp.c_fc.bias": torch.ones(31), "h.1.ln_1.bias": None, "foreign": torch.ones(1)}, "h.0.mlp.c_fc.bias has"),
+]
 
 
-@pytest.mark.parametrize("name", [*shapes(), "lm_head.weight"])
-def test_a_missing_tensor_is_named(write, tensors, name):
-    tensors["lm_head.weight"] = torch.ones(11, 8)
-    del tensors[name]
-    with pytest.raises(ValueError, match=f"{name} is missing"):
-        load_gpt2(write(tensors, tie_word_embeddings=False))
+@pytest.mark.parametrize(("changed", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_a_tensor_that_is_wrong_is_named(write, tensors, changed, said):
+    folder = write({name: tensor for name, tensor in (tensors | changed).items() if tensor is not None})
+    with pytest.raises(ValueError, match=re.escape(said)):
+        load_gpt2(folder)
 
 
-def test_the_first_of_several_wrong_tensors_is_named(write, tensors):
-    tensors["h.0.mlp.c_fc.bias"] = torch.ones(31)
-    del tensors["h.1.attn.c_attn.bias"], tensors["ln_f.bias"]
-    tensors["foreign"] = torch.ones(1)
-    with pytest.raises(ValueError, match=r"h\.0\.mlp\.c_fc\.bias has shape \(31,\), not \(32,\)"):
-        load_gpt2(write(tensors))
-
-
-@pytest.mark.parametrize("name", [name for name, shape in shapes().items() if len(set(shape)) == 2])
-def test_a_transposed_tensor_is_named_with_both_shapes(write, tensors, name):
-    rows, columns = tensors[name].shape
-    tensors[name] = tensors[name].T
-    with pytest.raises(ValueError, match=rf"{name}.*\({columns}, {rows}\).*\({rows}, {columns}\)"):
-        load_gpt2(write(tensors))
-
-
-@pytest.mark.parametrize("name", ["h.2.ln_1.weight", "h.0.attn.lora.weight", "score.weight", "h.0.crossattention.bias"])
-def test_an_unknown_tensor_is_named(write, tensors, name):
-    with pytest.raises(ValueError, match=f"{name} is unknown"):
-        load_gpt2(write({**tensors, name: torch.ones(8)}))
-
-
-def test_one_tensor_under_two_names_is_refused(write, tensors):
-    with pytest.raises(ValueError, match=r"wpe\.weight"):
-        load_gpt2(write({**tensors, "transformer.wpe.weight": torch.ones(6, 8)}))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda whole: whole[:-1],
-        lambda whole: whole[:100],
-        lambda whole: b"",
-        lambda whole: b"<html>" * 99,
-        lambda whole: b"\xff" * 99,
-    ],
-)
-@pytest.mark.parametrize("file", ["model.safetensors", "model-00001-of-00001.safetensors"])
-def test_a_damaged_file_is_named(write, tensors, file, damage):
+@pytest.mark.parametrize("left", [slice(-1), slice(100), b"", b"<html>" * 99, b"\xff" * 99, b"[]", b"null"], ids=repr)
+@pytest.mark.parametrize("file", ["model.safetensors", "model-00001-of-00001.safetensors", "config.json"])
+def test_a_damaged_file_is_named(write, tensors, file, left):
     path = write(tensors, file) / file
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=f"{file} is damaged"):
+    path.write_bytes(path.read_bytes()[left] if isinstance(left, slice) else left)
+    with pytest.raises(ValueError, match=f"{file}( is damaged)?: "):
         load_gpt2(path.parent)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "said"),
     [
-        ("model_type", "gpt_neo"),
-        ("activation_function", "gelu"),
-        ("activation_function", "relu"),
-        ("layer_norm_epsilon", 1e-6),
-        ("n_inner", 24),
-        ("attn_pdrop", 0.0),
-        ("embd_pdrop", 0.2),
-        ("resid_pdrop", "0.1"),
-        ("scale_attn_weights", False),
-        ("scale_attn_by_inverse_layer_idx", True),
-        ("add_cross_attention", True),
-        ("vocab_size", "left out"),
-        ("n_head", "left out"),
-        ("n_layer", 0),
-        ("n_embd", "8"),
-        ("n_positions", None),
-        ("tie_word_embeddings", "no"),
+        ("model_type", "gpt_neo", "model_type is 'gpt_neo'"),
+        ("activation_function", "gelu", "activation_function is 'gelu'"),
+        ("layer_norm_epsilon", 1e-6, "layer_norm_epsilon is 1e-06"),
+        ("n_inner", 24, "n_inner is 24"),
+        ("attn_pdrop", 0.0, "attn_pdrop"),
+        ("embd_pdrop", 0.2, "embd_pdrop"),
+        ("resid_pdrop", "0.1", "resid_pdrop"),
+        ("scale_attn_weights", False, "scale_attn_weights is False"),
+        ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx is True"),
+        ("add_cross_attention", True, "add_cross_attention is True"),
+        ("vocab_size", "left out", "'vocab_size' is missing"),
+        ("n_head", "left out", "'n_head' is missing"),
+        ("n_layer", 0, "n_layers must be"),
+        ("n_embd", "8", "emb_dim must be"),
+        ("n_positions", None, "context_length must be"),
+        ("tie_word_embeddings", "no", "tie_weights must be"),
     ],
 )
-def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name, value):
-    ours = {
-        "n_layer": "n_layers",
-        "n_embd": "emb_dim",
-        "n_positions": "context_length",
-        "tie_word_embeddings": "tie_weights",
-    }
-    with pytest.raises(ValueError, match=rf"config\.json.*({name}|{ours.get(name, name)})"):
+def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name, value, said):
+    with pytest.raises(ValueError, match=rf"config\.json: .*{said}"):
         load_gpt2(write(tensors, **{name: value}))
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "drop_rate"),
     [
-        {"n_inner": None},
-        {"n_inner": 32},
-        {"scale_attn_weights": True},
-        {"activation_function": "left out", "attn_pdrop": "left out"},
+        ({"n_inner": None}, 0.1),
+        ({"n_inner": 32, "scale_attn_weights": True, "activation_function": "gelu_pytorch_tanh"}, 0.1),
+        ({"activation_function": "left out", "attn_pdrop": "left out"}, 0.1),
+        ({"attn_pdrop": 0.25, "embd_pdrop": 0.25, "resid_pdrop": 0.25}, 0.25),
     ],
 )
-def test_settings_that_change_nothing_are_taken(write, tensors, settings):
-    assert same(load_gpt2(write(tensors, **settings)), tensors)
-
-
-def test_three_equal_drop_rates_are_one(write, tensors):
-    model = load_gpt2(write(tensors, attn_pdrop=0.25, embd_pdrop=0.25, resid_pdrop=0.25))
-    assert model.config.drop_rate == 0.25
-
-
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
-def test_a_damaged_configuration_is_named(write, tensors, text):
-    folder = write(tensors)
-    (folder / "config.json").write_bytes(text)
-    with pytest.raises(ValueError, match=r"config\.json"):
-        load_gpt2(folder)
+def test_settings_that_change_nothing_are_taken(write, tensors, settings, drop_rate):
+    model = load_gpt2(write(tensors, **settings))
+    assert same(model, tensors)
+    assert model.config.drop_rate == drop_rate
 
 
 def test_a_missing_file_is_named_and_no_pickle_is_read(write, tensors):
@@ -421,8 +324,6 @@ def test_a_missing_file_is_named_and_no_pickle_is_read(write, tensors):
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         load_gpt2(folder)
 
-
-# What it costs
 
 MEASURED = """
 import sys
