@@ -11,28 +11,23 @@ import torch
 
 from utils.arguments import as_bool, as_fraction, as_integer, as_number
 
+INTEGERS = [3, np.int64(3), np.uint8(3), torch.tensor(3), torch.tensor([3]), np.array(3)]
+NUMBERS = [3, 2.5, np.float32(2.5), np.int64(3), Fraction(5, 2)]
+
 
 @pytest.mark.parametrize(
-    "value", [3, np.int64(3), np.uint8(3), torch.tensor(3), torch.tensor([3]), np.array(3)], ids=repr
+    ("parse", "kind", "value"),
+    [
+        *((as_integer, int, value) for value in INTEGERS),
+        *((as_number, float, value) for value in NUMBERS),
+        *((as_bool, bool, value) for value in (True, False, np.True_, np.False_)),
+    ],
+    ids=repr,
 )
-def test_an_integer_of_any_library_becomes_an_int(value):
-    integer = as_integer("size", value)
-    assert type(integer) is int
-    assert integer == 3
-
-
-@pytest.mark.parametrize("value", [3, 2.5, np.float32(2.5), np.int64(3), Fraction(5, 2)], ids=repr)
-def test_a_number_of_any_library_becomes_a_float(value):
-    number = as_number("size", value)
-    assert type(number) is float
-    assert number == value
-
-
-@pytest.mark.parametrize("value", [True, False, np.True_, np.False_], ids=repr)
-def test_a_bool_of_any_library_becomes_a_bool(value):
-    flag = as_bool("tie", value)
-    assert type(flag) is bool
-    assert flag == value
+def test_a_value_of_any_library_becomes_a_plain_one(parse, kind, value):
+    parsed = parse("size", value)
+    assert type(parsed) is kind
+    assert parsed == value
 
 
 NOT_INTEGERS = [True, np.False_, torch.tensor(True), 3.0, np.float64(3), torch.tensor(3.0), "3", None, [3], Fraction(3)]
@@ -77,15 +72,11 @@ def test_bounds_are_in_range(parse):
     assert parse("size", -7) == -7
 
 
-@pytest.mark.parametrize("value", [0, 1, 0.25])
-def test_a_fraction_is_from_0_to_1(value):
-    assert as_fraction("dropout", value) == value
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.5, -1, 2])
-def test_a_number_outside_0_to_1_is_not_a_fraction(value):
-    with pytest.raises(ValueError, match=re.escape(f"dropout must be from 0 to 1, not {value}")):
-        as_fraction("dropout", value)
+def test_a_fraction_is_from_0_to_1():
+    assert [as_fraction("dropout", value) for value in (0, 1, 0.25)] == [0, 1, 0.25]
+    for value in (-0.1, 1.5):
+        with pytest.raises(ValueError, match=f"dropout must be from 0 to 1, not {value}"):
+            as_fraction("dropout", value)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, np.float32("nan")])

@@ -323,7 +323,7 @@ def test_full_batches_are_gathered_at_once(monkeypatch):
     monkeypatch.setattr(TokenWindows, "__getitem__", None)  # a window on its own
     seen = starts(loader_of())
     assert len(set(seen)) == len(seen) == 5 * len(loader_of()) == 65, "the last is not full, and left out"
-    assert [len(input_ids) for input_ids, _ in loader_of(batch_size=66)] == [66]
+    assert [len(loader_of(batch_size=size)) for size in (1, 66)] == [66, 1]
 
 
 def test_shuffling_is_set_by_the_seed_alone():

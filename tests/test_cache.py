@@ -55,23 +55,7 @@ def test_attention_over_pieces_equals_attention_over_the_whole(shape):
     close(torch.cat(pieces, dim=-2), attention(x))
 
 
-def test_tokens_that_come_together_after_others_do_not_attend_to_later_ones(model, filled):
-    ids, again = some_ids(2, 9)[:, 5:], copy.deepcopy(filled)
-    changed = ids.clone()
-    changed[:, 2:] = (ids[:, 2:] + 1) % SMALL.vocab_size
-    before, after = model(ids, cache=filled), model(changed, cache=again)
-    assert torch.equal(before[:, :2], after[:, :2])
-    assert not torch.equal(before[:, 2:], after[:, 2:])
-
-
-# What befalls a cache
-
-
-@pytest.mark.parametrize(
-    "treated",
-    [copy.deepcopy, copy.copy, lambda cache: pickle.loads(pickle.dumps(cache))],
-    ids=["deep", "shallow", "pickle"],
-)
+@pytest.mark.parametrize("treated", [copy.deepcopy, copy.copy, lambda cache: pickle.loads(pickle.dumps(cache))])
 def test_two_texts_may_branch_from_one(model, filled, treated):
     ids, branch = some_ids(2, 9), treated(filled)
     other = (ids[:, 5:] + 1) % SMALL.vocab_size
@@ -86,17 +70,14 @@ def test_a_copy_of_the_model_goes_on_with_the_cache(model, filled):
     close(copy.deepcopy(model)(ids[:, 5:], cache=filled), model(ids)[:, 5:])
 
 
-@pytest.mark.parametrize(
-    "rows", [[1, 0], [0, 0, 1], [1], [], torch.tensor([False, True]), [True, False], [-1]], ids=str
-)
+ROWS = [[1, 0], [0, 0, 1], [1], [], torch.tensor([False, True]), [True, False], [-1]]
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=str)
 def test_selected_rows_go_on_as_their_own_texts(model, filled, rows):
     ids = some_ids(2, 9)[torch.as_tensor(rows) if len(rows) else torch.arange(0)]
     close(model(ids[:, 5:], cache=filled.select(rows)), model(ids)[:, 5:])
-
-
-def test_selecting_before_the_first_token_changes_nothing(model):
-    cache, ids = KeyValueCache().select([0]), some_ids(2, 4)
-    close(model(ids, cache=cache), model(ids))
+    close(model(ids, cache=KeyValueCache().select(rows)), model(ids))  # nothing to select from
 
 
 def test_a_row_that_is_not_there_is_an_error(filled):
@@ -124,19 +105,9 @@ def test_a_call_broken_off_half_way_leaves_the_cache_as_it_was(model, part, erro
         hook.remove()
         assert cache.num_tokens == seen
     close(model(ids[:, seen:], cache=pickle.loads(pickle.dumps(cache))), model(ids)[:, seen:])
+    if not seen:  # then the next call may have another batch size
+        ids = some_ids(3, 9)
     close(model(ids[:, seen:], cache=cache), model(ids)[:, seen:])
-    if not seen:  # nor does the batch size of the broken-off call bind the next one
-        assert model(ids[:1], cache=KeyValueCache()).shape[0] == 1
-
-
-def test_an_unfinished_first_call_binds_the_next_one_to_nothing(model):
-    cache = KeyValueCache()
-    hook = model.blocks[1].register_forward_pre_hook(lambda module, inputs: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        model(some_ids(2, 4), cache=cache)
-    hook.remove()
-    ids = some_ids(3, 6)
-    close(model(ids, cache=cache), model(ids))
 
 
 def test_what_is_kept_has_no_graph_and_the_new_tokens_have(model):
@@ -147,22 +118,17 @@ def test_what_is_kept_has_no_graph_and_the_new_tokens_have(model):
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-# What does not fit is refused
-
-
 @pytest.mark.parametrize(
     ("changed", "ids", "said"),
     [
         (lambda model: model, some_ids(3, 2), "batch_size 2, not 3"),
-        (lambda model: model, some_ids(1, 2), "batch_size 2, not 1"),
         (lambda model: model.float(), some_ids(2, 2), "dtype torch.float64, not torch.float32"),
-        (lambda model: model.bfloat16(), some_ids(2, 2), "dtype torch.float64, not torch.bfloat16"),
         (lambda model: model.to("meta"), some_ids(2, 2).to("meta"), "device cpu, not meta"),
         (lambda model: model_of(n_heads=4), some_ids(2, 2), "num_heads 3, not 4; head_dim 4, not 3"),
         (lambda model: model_of(n_layers=3), some_ids(2, 2), "layer 2.*another model"),
         (lambda model: model, some_ids(2, 8), r"8 tokens.*5.*12"),
     ],
-    ids=["larger batch", "smaller batch", "float", "bfloat16", "device", "heads", "layers", "too many tokens"],
+    ids=["batch", "dtype", "device", "heads", "layers", "too many tokens"],
 )
 def test_what_does_not_fit_is_named_and_leaves_the_cache_as_it_was(model, filled, changed, ids, said):
     before = copy.deepcopy(filled)

@@ -58,7 +58,7 @@ class TokenWindows(Dataset):
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """Return the (input_ids, target_ids) of several windows, which a data loader gathers at once."""
-        return list(zip(*_gathered(Subset(self, [self._from_start(index) for index in indices])), strict=True))
+        return list(zip(*_gathered(Subset(self, [self._from_start(index) for index in indices]))))
 
     def __getstate__(self) -> tuple:
         return _file_region(self.ids) or self.ids, self.context_length, self.stride
