@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
@@ -66,17 +67,18 @@ def write(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch):
-    """Replace the hub by something that notes the requests, and cannot be reached."""
-    asked = []
+def hub(monkeypatch):
+    """Replace the hub by something that notes the requests, and cannot be reached unless it has a folder."""
+    hub = SimpleNamespace(asked=[], folder=None)
 
-    def snapshot_download(repo_id, **options):
-        asked.append((repo_id, options))
-        # What the hub's own client raises when there is no network, and nothing from an earlier time.
-        raise huggingface_hub.errors.LocalEntryNotFoundError("check your internet connection")
+    def snapshot_download(repo_id, allow_patterns):
+        hub.asked.append((repo_id, allow_patterns))
+        if hub.folder is None:  # what the hub's own client raises without network, and nothing from an earlier time
+            raise huggingface_hub.errors.LocalEntryNotFoundError("check your internet connection")
+        return str(hub.folder)
 
     monkeypatch.setattr(pretrained, "snapshot_download", snapshot_download)
-    return asked
+    return hub
 
 
 def same(model, tensors):
@@ -97,7 +99,7 @@ def same(model, tensors):
     return state.keys() == expected.keys() and all(torch.equal(state[name], expected[name]) for name in expected)
 
 
-def test_each_published_tensor_becomes_its_parameter(write, tensors, asked):
+def test_each_published_tensor_becomes_its_parameter(write, tensors, hub):
     before = torch.get_rng_state()
     model = load_gpt2(write(tensors))
     assert same(model, tensors)
@@ -106,7 +108,7 @@ def test_each_published_tensor_becomes_its_parameter(write, tensors, asked):
     assert model.out_head.weight is model.embedding.token_embedding.weight
     assert model.config == GPTConfig(11, 6, 8, 2, 2, drop_rate=0.1, qkv_bias=True, tie_weights=True)
     assert torch.equal(torch.get_rng_state(), before)
-    assert asked == []
+    assert hub.asked == []
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -156,30 +158,18 @@ def test_loaded_weights_are_plain_parameters_and_the_file_may_go_away(write, ten
     assert same(twin, tensors)
 
 
-def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, monkeypatch):
-    folder, asked = write(tensors), []
-
-    def snapshot_download(repo_id, *, allow_patterns):
-        asked.append((repo_id, allow_patterns))
-        return str(folder)
-
-    monkeypatch.setattr(pretrained, "snapshot_download", snapshot_download)
-    assert same(load_gpt2(), tensors)
-    assert same(load_gpt2("gpt2-medium"), tensors)
-    assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2", "openai-community/gpt2-medium"]
-
-    files = {"pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "config.json", "model.safetensors"}
-    fetched = {file for file in files for pattern in asked[0][1] if fnmatch(file, pattern)}
-    assert fetched == {"config.json", "model.safetensors"}
-
-
 ADVICE = r"(?s){}.*network.*HF_ENDPOINT.*HF_TOKEN.*HTTPS_PROXY.*local folder"
 
 
-def test_without_network_an_os_error_says_so(asked):
+def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, hub):
     with pytest.raises(OSError, match=ADVICE.format("internet connection")):
-        load_gpt2("gpt2")
-    assert [repo_id for repo_id, _ in asked] == ["openai-community/gpt2"]
+        load_gpt2()
+    hub.folder = write(tensors)
+    assert same(load_gpt2("gpt2-medium"), tensors)
+    assert [repo_id for repo_id, _ in hub.asked] == ["openai-community/gpt2", "openai-community/gpt2-medium"]
+    files = {"pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "config.json", "model.safetensors"}
+    fetched = {file for file in files for pattern in hub.asked[0][1] if fnmatch(file, pattern)}
+    assert fetched == {"config.json", "model.safetensors"}
 
 
 class Portal(BaseHTTPRequestHandler):
@@ -237,10 +227,10 @@ def test_what_stands_between_here_and_the_hub_is_an_os_error(portal, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["gpt3", "openai-community/gpt2", "no/such/folder"])
-def test_an_unknown_name_is_refused_before_the_hub_is_asked(name, asked):
+def test_an_unknown_name_is_refused_before_the_hub_is_asked(name, hub):
     with pytest.raises(ValueError, match=rf"{name}.*gpt2-xl"):
         load_gpt2(name)
-    assert asked == []
+    assert hub.asked == []
 
 
 FOREIGN = ("h.2.ln_1.weight", "h.0.attn.lora.weight", "score.weight", "h.0.crossattention.bias")
@@ -274,25 +264,20 @@ def test_a_damaged_file_is_named(write, tensors, file, left):
         load_gpt2(path.parent)
 
 
+UNLIKE = {"model_type": "gpt_neo", "activation_function": "gelu", "layer_norm_epsilon": 1e-6, "n_inner": 24}
+SWITCHES = {"scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True, "add_cross_attention": True}
+MISSING = {"vocab_size": "left out", "n_head": "left out"}
+RATES = {"attn_pdrop": 0.0, "embd_pdrop": 0.2, "resid_pdrop": "0.1"}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("model_type", "gpt_neo", "model_type is 'gpt_neo'"),
-        ("activation_function", "gelu", "activation_function is 'gelu'"),
-        ("layer_norm_epsilon", 1e-6, "layer_norm_epsilon is 1e-06"),
-        ("n_inner", 24, "n_inner is 24"),
-        ("attn_pdrop", 0.0, "attn_pdrop"),
-        ("embd_pdrop", 0.2, "embd_pdrop"),
-        ("resid_pdrop", "0.1", "resid_pdrop"),
-        ("scale_attn_weights", False, "scale_attn_weights is False"),
-        ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx is True"),
-        ("add_cross_attention", True, "add_cross_attention is True"),
-        ("vocab_size", "left out", "'vocab_size' is missing"),
-        ("n_head", "left out", "'n_head' is missing"),
-        ("n_layer", 0, "n_layers must be"),
-        ("n_embd", "8", "emb_dim must be"),
-        ("n_positions", None, "context_length must be"),
-        ("tie_word_embeddings", "no", "tie_weights must be"),
+        *((name, value, f"{name} is {value!r}, where GPTModel has") for name, value in (UNLIKE | SWITCHES).items()),
+        *((name, value, f"'{name}' is missing") for name, value in MISSING.items()),
+        *((name, value, f"'{name}': {value!r}.* differ") for name, value in RATES.items()),
+        *(("n_layer", 0, "n_layers must be"), ("n_embd", "8", "emb_dim must be")),
+        *(("n_positions", None, "context_length must be"), ("tie_word_embeddings", "no", "tie_weights must be")),
     ],
 )
 def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name, value, said):
@@ -303,9 +288,8 @@ def test_a_setting_that_gpt_model_does_not_compute_is_named(write, tensors, name
 @pytest.mark.parametrize(
     ("settings", "drop_rate"),
     [
-        ({"n_inner": None}, 0.1),
         ({"n_inner": 32, "scale_attn_weights": True, "activation_function": "gelu_pytorch_tanh"}, 0.1),
-        ({"activation_function": "left out", "attn_pdrop": "left out"}, 0.1),
+        ({"n_inner": None, "activation_function": "left out", "attn_pdrop": "left out"}, 0.1),
         ({"attn_pdrop": 0.25, "embd_pdrop": 0.25, "resid_pdrop": 0.25}, 0.25),
     ],
 )
