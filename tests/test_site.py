@@ -14,7 +14,6 @@ from lessons import ROOT
 from utils.plots import AXIS_COLOURS, ROUTE
 
 LESSONS = course.read_lessons()
-GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.path.stem)
 
 
@@ -57,16 +56,10 @@ def test_route_has_all_stations_and_each_lesson_once():
     assert re.findall('class="name">(.+?)<', html) == ["and more" if name == "…" else name for name in ROUTE]
     assert sorted(re.findall('href="../notebooks/(.+?).html"', html)) == [lesson.path.stem for lesson in LESSONS]
     assert AXIS_COLOURS["num_tokens"] in html
-
-
-def test_a_lesson_of_the_whole_route_is_at_its_end():
-    [lesson] = [lesson for lesson in LESSONS if lesson.path.stem == "09_text_to_text"]
-    assert lesson.position(ROUTE) == len(ROUTE) - 1
-
-
-def test_a_station_that_occurs_twice_has_its_lessons_once():
-    html = course.route(LESSONS[:1], ("IDs", "batch", "IDs"), "blue")
-    assert html.count("01_text_to_ids") == 1
+    twice = course.route(LESSONS[:1], ("IDs", "batch", "IDs"), "blue")
+    assert twice.count("01_text_to_ids") == 1, "though a station occurs twice"
+    [last] = [lesson for lesson in LESSONS if lesson.path.stem == "09_text_to_text"]
+    assert last.position(ROUTE) == len(ROUTE) - 1, "a lesson of the whole route"
 
 
 # The glossary
@@ -74,7 +67,7 @@ def test_a_station_that_occurs_twice_has_its_lessons_once():
 
 @each_lesson
 def test_each_word_learned_links_back(lesson):
-    terms = sections(pages.with_backlinks(GLOSSARY, LESSONS))
+    terms = sections(pages.with_backlinks(page("glossary"), LESSONS))
     for term, text in terms.items():
         linked = f"](../notebooks/{lesson.path.name})" in text
         assert linked == (course.slug(term) in lesson.words), f"{term}, lesson {lesson.number}"
@@ -89,12 +82,9 @@ def test_a_term_whose_lesson_is_wrong_is_named(text):
         pages.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
 
 
-@pytest.mark.parametrize(
-    ("heading", "anchor"),
-    [("UTF-8", "utf-8"), ("token ID", "token-id"), ("head_dim", "head_dim"), ("4.5 All at once", "45-all-at-once")],
-)
-def test_anchors_are_those_of_code_hosts(heading, anchor):
-    assert course.slug(heading) == anchor
+def test_anchors_are_those_of_code_hosts():
+    anchors = {"UTF-8": "utf-8", "token ID": "token-id", "head_dim": "head_dim", "4.5 All at once": "45-all-at-once"}
+    assert {heading: course.slug(heading) for heading in anchors} == anchors
 
 
 # Pages
@@ -184,39 +174,30 @@ def test_a_good_site_has_no_problem(tmp_path):
     assert site(tmp_path) == []
 
 
+FILE, ANCHOR, HOST = "there is no such file", "there is no such anchor on the page", "it is loaded from another host"
+ANCHORED = '<p id="here">'
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "problem"),
+    ("name", "text", "link", "problem"),
     [
-        ("sub/b.html", '<p id="here"><a href="c.html">', "sub/b.html: c.html: there is no such file"),
-        ("sub/b.html", "<p>", "index.html: sub/b.html#here: there is no such anchor on the page"),
-        ("sub/b.html", '<p id="here"><img src="q.png">', "sub/b.html: q.png: there is no such file"),
-        ("a.css", "i {background: url(q.png)}", "a.css: q.png: there is no such file"),
-        ("a.css", "@import 'q.css';", "a.css: q.css: there is no such file"),
-        ("a.css", "i {background: url(//x.org/q.png)}", "a.css: //x.org/q.png: it is loaded from another host"),
-        (
-            "sub/b.html",
-            '<p id="here"><script src="https://x.org/a.js">',
-            "sub/b.html: https://x.org/a.js: it is loaded from another host",
-        ),
-        (
-            "sub/b.html",
-            '<link rel="preconnect" href="https://x.org"><p id="here">',
-            "sub/b.html: https://x.org: it is loaded from another host",
-        ),
-        (
-            "sub/b.html",
-            '<p id="here" style="background: url(https://x.org/a.png)">',
-            "sub/b.html: https://x.org/a.png: it is loaded from another host",
-        ),
-        (
-            "sub/b.html",
-            '<meta http-equiv="refresh" content="0; url=c.html"><p id="here">',
-            "sub/b.html: c.html: there is no such file",
-        ),
+        ("sub/b.html", ANCHORED + '<a href="c.html">', "c.html", FILE),
+        ("sub/b.html", ANCHORED + '<img src="q.png">', "q.png", FILE),
+        ("sub/b.html", ANCHORED + '<meta http-equiv="refresh" content="0; url=c.html">', "c.html", FILE),
+        ("a.css", "i {background: url(q.png)}", "q.png", FILE),
+        ("a.css", "@import 'q.css';", "q.css", FILE),
+        ("a.css", "i {background: url(//x.org/q.png)}", "//x.org/q.png", HOST),
+        ("sub/b.html", ANCHORED + '<script src="https://x.org/a.js">', "https://x.org/a.js", HOST),
+        ("sub/b.html", ANCHORED + '<link rel="preconnect" href="https://x.org">', "https://x.org", HOST),
+        ("sub/b.html", ANCHORED + '<p style="background: url(https://x.org/a)">', "https://x.org/a", HOST),
     ],
 )
-def test_what_is_broken_is_named(tmp_path, name, text, problem):
-    assert site(tmp_path, **{name: text}) == [problem]
+def test_what_is_broken_is_named(tmp_path, name, text, link, problem):
+    assert site(tmp_path, **{name: text}) == [f"{name}: {link}: {problem}"]
+
+
+def test_a_missing_anchor_is_named_where_it_is_linked(tmp_path):
+    assert site(tmp_path, **{"sub/b.html": "<p>"}) == [f"index.html: sub/b.html#here: {ANCHOR}"]
 
 
 def test_a_site_without_pages_is_a_problem(tmp_path):
