@@ -158,6 +158,7 @@ def test_loaded_weights_are_plain_parameters_and_the_file_may_go_away(write, ten
     assert same(twin, tensors)
 
 
+SIZES = ("", "-medium", "-large", "-xl")
 ADVICE = r"(?s){}.*network.*HF_ENDPOINT.*HF_TOKEN.*HTTPS_PROXY.*local folder"
 
 
@@ -165,8 +166,9 @@ def test_a_published_name_is_asked_of_the_hub_without_pickles(write, tensors, hu
     with pytest.raises(OSError, match=ADVICE.format("internet connection")):
         load_gpt2()
     hub.folder = write(tensors)
-    assert same(load_gpt2("gpt2-medium"), tensors)
-    assert [repo_id for repo_id, _ in hub.asked] == ["openai-community/gpt2", "openai-community/gpt2-medium"]
+    for size in SIZES[1:]:
+        assert same(load_gpt2("gpt2" + size), tensors)
+    assert [repo_id for repo_id, _ in hub.asked] == [f"openai-community/gpt2{size}" for size in SIZES]
     files = {"pytorch_model.bin", "tf_model.h5", "rust_model.ot", "64.tflite", "config.json", "model.safetensors"}
     fetched = {file for file in files for pattern in hub.asked[0][1] if fnmatch(file, pattern)}
     assert fetched == {"config.json", "model.safetensors"}
@@ -266,7 +268,6 @@ def test_a_damaged_file_is_named(write, tensors, file, left):
 
 UNLIKE = {"model_type": "gpt_neo", "activation_function": "gelu", "layer_norm_epsilon": 1e-6, "n_inner": 24}
 SWITCHES = {"scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True, "add_cross_attention": True}
-MISSING = {"vocab_size": "left out", "n_head": "left out"}
 RATES = {"attn_pdrop": 0.0, "embd_pdrop": 0.2, "resid_pdrop": "0.1"}
 
 
@@ -274,7 +275,7 @@ RATES = {"attn_pdrop": 0.0, "embd_pdrop": 0.2, "resid_pdrop": "0.1"}
     ("name", "value", "said"),
     [
         *((name, value, f"{name} is {value!r}, where GPTModel has") for name, value in (UNLIKE | SWITCHES).items()),
-        *((name, value, f"'{name}' is missing") for name, value in MISSING.items()),
+        *((name, "left out", f"'{name}' is missing") for name in ("vocab_size", "n_head")),
         *((name, value, f"'{name}': {value!r}.* differ") for name, value in RATES.items()),
         *(("n_layer", 0, "n_layers must be"), ("n_embd", "8", "emb_dim must be")),
         *(("n_positions", None, "context_length must be"), ("tie_word_embeddings", "no", "tie_weights must be")),

@@ -68,7 +68,7 @@ def _fetch(name: str) -> Path:
 
 def _read_config(path: Path) -> GPTConfig:
     try:
-        settings = {**json.loads(path.read_text(encoding="utf-8"))}  # what is not a JSON object is a TypeError
+        settings = {**json.loads(path.read_bytes())}  # what is not a JSON object is a TypeError
         for name, allowed in _COMPUTED.items():
             if settings.get(name, allowed[0]) not in allowed:
                 raise ValueError(f"{name} is {settings[name]!r}, where GPTModel has {allowed[0]!r}")
@@ -123,7 +123,7 @@ def _read_weights(folder: Path, config: GPTConfig) -> dict[str, Tensor]:
     for name, shape, parameters in _layout(config):
         if name not in published:
             raise ValueError(f"{folder}: tensor {name} is missing")
-        weights |= zip(parameters, _read_parts(name, *published.pop(name), shape, len(parameters)), strict=True)
+        weights |= zip(parameters, _read_parts(name, *published.pop(name), shape, len(parameters)))
     table = weights["embedding.token_embedding.weight"]
     head = published.pop("lm_head.weight", None)  # where it is tied, some files hold a second copy of the table
     if head and not torch.equal(table, *_read_parts("lm_head.weight", *head, tuple(table.shape), 1)):
