@@ -170,21 +170,20 @@ def test_an_unknown_id_in_a_compiled_graph():
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize("start", [0, 4])
-@pytest.mark.parametrize("batch_shape", [(), (2,), (1, 3)], ids=str)
-def test_a_text_too_long_is_named_with_its_limit(batch_shape, start):
-    embedding, most = embedding_of(), CONTEXT_LENGTH - start
-    embedding(some_ids(*batch_shape, most), start)
-    after = f" after {start} others" if start else ""
-    said = re.escape(f"input_ids has {most + 1} tokens{after}: 1 to {CONTEXT_LENGTH} (context_length)")
-    with pytest.raises(ValueError, match=said):
-        embedding(some_ids(*batch_shape, most + 1), start)
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, 0), ()], ids=str)
-def test_there_must_be_tokens(shape):
-    with pytest.raises(ValueError, match="input_ids has 0 tokens:"):
-        embedding_of()(torch.zeros(shape, dtype=torch.int64))
+@pytest.mark.parametrize(
+    ("shape", "start", "said"),
+    [
+        *((shape, 0, "8 tokens: 1 to 7 (context_length)") for shape in ((8,), (2, 8), (1, 3, 8))),
+        ((2, 4), 4, "4 tokens after 4 others: 1 to 7 (context_length)"),
+        *((shape, 0, "0 tokens: 1 to 7") for shape in ((0,), (2, 0), ())),
+    ],
+    ids=str,
+)
+def test_too_many_or_no_tokens_are_named_with_the_limit(shape, start, said):
+    embedding = embedding_of()
+    embedding(some_ids(2, CONTEXT_LENGTH - start), start)
+    with pytest.raises(ValueError, match=re.escape(f"input_ids has {said}")):
+        embedding(torch.zeros(shape, dtype=torch.int64), start)
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,8 @@ def site(folder: Path, **changed: str) -> list[str]:
     return [*check_links.problems(folder.resolve())]
 
 
-def test_a_good_site_has_no_problem(tmp_path):
+def test_a_good_site_has_no_problem_and_an_empty_one_has(tmp_path):
+    assert [*check_links.problems(tmp_path)] == [f"{tmp_path}: there is no page"]
     assert site(tmp_path) == []
 
 
@@ -198,7 +199,3 @@ def test_what_is_broken_is_named(tmp_path, name, text, link, problem):
 
 def test_a_missing_anchor_is_named_where_it_is_linked(tmp_path):
     assert site(tmp_path, **{"sub/b.html": "<p>"}) == [f"index.html: sub/b.html#here: {ANCHOR}"]
-
-
-def test_a_site_without_pages_is_a_problem(tmp_path):
-    assert [*check_links.problems(tmp_path)] == [f"{tmp_path}: there is no page"]
