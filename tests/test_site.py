@@ -26,9 +26,6 @@ def sections(text):
     return dict(part.split("\n", 1) for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
 
 
-# What is read from a notebook
-
-
 @each_lesson
 def test_a_lesson_is_read(lesson):
     assert 3 <= len(lesson.abilities) <= 4
@@ -62,9 +59,6 @@ def test_route_has_all_stations_and_each_lesson_once():
     assert last.position(ROUTE) == len(ROUTE) - 1, "a lesson of the whole route"
 
 
-# The glossary
-
-
 @each_lesson
 def test_each_word_learned_links_back(lesson):
     terms = sections(pages.with_backlinks(page("glossary"), LESSONS))
@@ -73,10 +67,10 @@ def test_each_word_learned_links_back(lesson):
         assert linked == (course.slug(term) in lesson.words), f"{term}, lesson {lesson.number}"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["## token\n\nA piece. (Lesson 2)\n", "## token\n\nA piece.\n", "## nonsense\n\nNo lesson has it. (Lesson 1)\n"],
-)
+WRONG_TERMS = ["## token\n\nA piece. (Lesson 2)\n", "## token\n\nA piece.\n", "## nonsense\n\nNo lesson. (Lesson 1)\n"]
+
+
+@pytest.mark.parametrize("text", WRONG_TERMS)
 def test_a_term_whose_lesson_is_wrong_is_named(text):
     with pytest.raises(ValueError, match=r"^glossary: '(token|nonsense)' must end with \(Lesson n\)"):
         pages.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
@@ -85,9 +79,6 @@ def test_a_term_whose_lesson_is_wrong_is_named(text):
 def test_anchors_are_those_of_code_hosts():
     anchors = {"UTF-8": "utf-8", "token ID": "token-id", "head_dim": "head_dim", "4.5 All at once": "45-all-at-once"}
     assert {heading: course.slug(heading) for heading in anchors} == anchors
-
-
-# Pages
 
 
 def test_parts_to_be_built_are_filled_in():
@@ -148,8 +139,6 @@ def test_katex_is_pinned_and_its_lock_names_no_host():
     assert json.loads(lock)["packages"]["node_modules/katex"]["version"] == wanted["katex"]
     assert "resolved" not in lock
 
-
-# The check of links
 
 GOOD = {
     "index.html": '<link href="a.css" rel="stylesheet"><img src="p.png" srcset="p.png 2x">'
