@@ -84,7 +84,8 @@ class _LoaderWindows(TokenWindows):
 def _gathered(samples: Subset) -> tuple[Tensor, Tensor]:
     """Return the (input_ids, target_ids) of some of the windows, each (num_samples, context_length) int64."""
     windows, rows = samples.dataset.windows, torch.as_tensor(samples.indices, dtype=torch.int64)
-    return tuple(part.index_select(0, rows).to(torch.int64) for part in (windows[:, :-1], windows[:, 1:]))
+    input_ids, target_ids = windows[:, :-1].index_select(0, rows), windows[:, 1:].index_select(0, rows)
+    return input_ids.to(torch.int64), target_ids.to(torch.int64)
 
 
 def make_loader(
@@ -120,8 +121,7 @@ def make_loader(
     """
     windows = _LoaderWindows(ids, context_length, stride)
     batch_size = as_integer("batch_size", batch_size, at_least=1, at_most=sys.maxsize)
-    shuffle, drop_last = as_bool("shuffle", shuffle), as_bool("drop_last", drop_last)
-    if drop_last and len(windows) < batch_size:
+    if (drop_last := as_bool("drop_last", drop_last)) and len(windows) < batch_size:
         raise ValueError(
             f"{len(windows)} windows fill no batch of batch_size {batch_size}: with drop_last=True "
             "the loader would be empty. Take a smaller batch_size, a longer text or drop_last=False"
@@ -129,7 +129,7 @@ def make_loader(
     return DataLoader(
         windows,
         batch_size=batch_size,
-        shuffle=shuffle,
+        shuffle=as_bool("shuffle", shuffle),
         drop_last=drop_last,
         num_workers=as_integer("num_workers", num_workers, at_least=0),
         collate_fn=_gathered,
