@@ -22,7 +22,7 @@ NUMBERS = [3, -2.5, np.float32(2.5), np.int64(3), Fraction(5, 2)]
         *((as_number, float, value) for value in NUMBERS),
         *((as_bool, bool, value) for value in (True, False, np.True_, np.False_)),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_a_value_of_any_library_becomes_a_plain_one(parse, kind, value):
     parsed = parse("size", value)
@@ -42,7 +42,7 @@ NOT_BOOLS = [0, 1, np.int64(1), torch.tensor(True), "False", None]
         *((parse, value, "a number") for parse in (as_number, as_fraction) for value in NOT_NUMBERS),
         *((as_bool, value, "True or False") for value in NOT_BOOLS),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_a_value_of_another_kind_is_refused_with_its_name(parse, value, wanted):
     with pytest.raises(TypeError, match=re.escape(f"size must be {wanted}, not {value!r}")):
