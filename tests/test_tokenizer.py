@@ -121,8 +121,8 @@ def test_ids_come_as_tensor_array_or_list(ids):
 
 
 def test_unequal_lengths_are_named():
-    with pytest.raises(ValueError, match=r"4.*1.*2"):
-        texts_to_batch(["Every effort moves you", "cat", "Hello,"])
+    with pytest.raises(ValueError, match=r"\[4, 1\] tokens"):
+        texts_to_batch(["Every effort moves you", "cat"])
 
 
 @moderate
@@ -153,7 +153,7 @@ def test_a_text_is_a_string(function, text):
     [
         ("\ud83d", r"lone surrogate at index 0: '\\ud83d'"),
         ("ab\udc4dcd", r"lone surrogate at index 2: '\\udc4d'"),
-        ("a\udc4d\ud83d", r"lone surrogate at index 1: '\\udc4d'"),
+        ("a\udc00\udc00", r"lone surrogate at index 1: '\\udc00'"),
         ("ab\ud83d\udc4d", r"surrogate pair at index 2: .* of '👍' \(U\+1F44D\)"),
         ("\ud800\udc00", r"surrogate pair at index 0: .*U\+10000"),
         ("\udbff\udfff", r"surrogate pair at index 0: .*U\+10FFFF"),
@@ -191,25 +191,23 @@ def test_the_first_id_out_of_range_is_named_with_its_index(bad, before, after):
 
 
 @pytest.mark.parametrize(
-    ("ids", "error"),
+    ("ids", "error", "said"),
     [
-        (torch.tensor([[1, 2]]), ValueError),
-        (np.zeros((1, 2), dtype=int), ValueError),
-        ([[1], [2, 3]], ValueError),
-        (torch.tensor(5), TypeError),
-        ("Every effort", TypeError),
-        (None, TypeError),
-        ({1, 2}, TypeError),  # has no order
-        ([1, 2.0], TypeError),
-        (torch.tensor([1.0], requires_grad=True), TypeError),
-        ([True, False], TypeError),
-        (["cat"], TypeError),
+        (torch.tensor([[1, 2]]), ValueError, r"shape \(num_tokens,\)"),
+        (np.zeros((1, 2), dtype=int), ValueError, r"shape \(num_tokens,\)"),
+        ([[1], [2, 3]], ValueError, r"shape \(num_tokens,\)"),
+        (torch.tensor(5), TypeError, "a row of integers, not int"),
+        ("Every effort", TypeError, "a row of integers, not str"),
+        ({1, 2}, TypeError, "a row of integers, not set"),  # it has no order
+        ([1, 2.0], TypeError, "an integer, not 2.0"),
+        (torch.tensor([1.0], requires_grad=True), TypeError, "an integer, not 1.0"),
+        ([True, False], TypeError, "an integer, not True"),
     ],
     ids=repr,
 )
-def test_ids_are_one_row_of_integers(ids, error):
+def test_ids_are_one_row_of_integers(ids, error, said):
     for function in (ids_to_text, token_texts):
-        with pytest.raises(error, match="ids"):
+        with pytest.raises(error, match=rf"ids.* must (be|have) {said}"):
             function(ids)
 
 
