@@ -27,6 +27,24 @@ def says(logits, dtype=torch.float64):
     return model
 
 
+class Sevens(GPTModel):
+    """A GPT that says 7, written by one who has no use for a cache."""
+
+    def forward(self, input_ids):
+        return seven(super().forward(input_ids))
+
+
+class SevensPassing(GPTModel):
+    """The same, with whatever arguments there may be."""
+
+    def forward(self, *arguments, **options):
+        return seven(super().forward(*arguments, **options))
+
+
+def seven(logits):
+    return logits.index_fill(-1, torch.tensor(7), 1e9)
+
+
 def greedy_by_hand(model, ids, max_new_tokens, context_length=CONTEXT_LENGTH):
     """Return what a loop gives that keeps nothing and reads the last context_length tokens each time."""
     for _ in range(max_new_tokens):
@@ -159,13 +177,14 @@ def test_weights_get_no_gradients_and_gradients_stay_enabled():
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("kind", [GPTModel, SevensPassing])
 @pytest.mark.parametrize(
     ("num_tokens", "work"),
     [(5, [5, 1, 1, 1, 1, 1, 1, 1, 12, 12]), (15, [12, 12, 12]), (12, [12, 12])],
     ids=str,
 )
-def test_a_new_token_costs_one_tokens_work_up_to_the_context_length(num_tokens, work):
-    model, seen, logits = model_of(), [], []
+def test_a_new_token_costs_one_tokens_work_up_to_the_context_length(num_tokens, work, kind):
+    model, seen, logits = model_of(kind=kind), [], []
     model.blocks[1].register_forward_hook(lambda module, inputs, output: seen.append(output.shape[1]))
     model.out_head.register_forward_hook(lambda module, inputs, output: logits.append(output.shape[1]))
     generate(model, some_ids(1, num_tokens), len(work))
@@ -181,7 +200,7 @@ def test_a_text_ends_at_the_stop_id_and_is_filled_up_with_it():
     model = scripted([[4, 8, 5, 6, 8, 7], [8, 4, 4, 4, 4, 4], [4, 5, 6, 8, 4, 4]], ids.shape[1])
     assert generate(model, ids, 9, stop_id=8)[:, 3:].tolist() == [[4, 8, 8, 8], [8] * 4, [4, 5, 6, 8]]
     assert generate(model, ids, 3, stop_id=8)[:, 3:].tolist() == [[4, 8, 8], [8] * 3, [4, 5, 6]]
-    assert generate(model, ids, 6, stop_id=3)[:, 3:].tolist() == model.texts
+    assert generate(model, ids, 6, stop_id=0)[:, 3:].tolist() == model.texts
     ids[:, 1] = 8  # one that was in the text before does not end it
     assert generate(model, ids, 2, stop_id=8)[:, 3:].tolist() == [[4, 8], [8, 8], [4, 5]]
 
@@ -201,24 +220,6 @@ def scripted(texts, start):
 
 
 # What takes effect
-
-
-class Sevens(GPTModel):
-    """A GPT that says 7, written by one who has no use for a cache."""
-
-    def forward(self, input_ids):
-        return seven(super().forward(input_ids))
-
-
-class SevensPassing(GPTModel):
-    """The same, with whatever arguments there may be."""
-
-    def forward(self, *arguments, **options):
-        return seven(super().forward(*arguments, **options))
-
-
-def seven(logits):
-    return logits.index_fill(-1, torch.tensor(7), 1e9)
 
 
 def hooked(**sizes):
@@ -305,7 +306,8 @@ def test_minus_infinity_forbids_a_token(options):
     model, forbidden = model_of(), torch.tensor([token not in (5, 6) for token in range(VOCAB_SIZE)])
     model.register_forward_hook(lambda module, inputs, output: output.masked_fill(forbidden, -math.inf))
     assert set(generate(model, some_ids(2, 3), 9, **options)[:, 3:].flatten().tolist()) <= {5, 6}
-    model.register_forward_hook(lambda module, inputs, output: output - math.inf)
+    all_of_one_text = torch.tensor([math.inf, 0.0]).view(2, 1, 1)
+    model.register_forward_hook(lambda module, inputs, output: output - all_of_one_text)
     with pytest.raises(ValueError, match="not finite"):
         generate(model, some_ids(2, 3), 2, **options)
 

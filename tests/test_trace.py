@@ -65,7 +65,6 @@ def test_stations_are_in_order_with_their_shapes(good):
     assert [*shapes.items()] == [*SHAPES.items()]
     assert good["text"] == TEXT
     assert good["token_ids"].tolist() == [3887, 3626, 6100, 345]
-    assert good["token_ids"].dtype == torch.int64
 
 
 def test_stations_are_those_of_a_plain_forward(model, good):
