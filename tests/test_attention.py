@@ -557,5 +557,5 @@ def test_sizes_may_be_integers_of_any_library(layer):
 
 @each(WITH_HEADS)
 def test_heads_must_divide_d_out(layer):
-    with pytest.raises(ValueError, match="d_out 3 .*num_heads 2"):
+    with pytest.raises(ValueError, match=r"d_out 3 .*num_heads 2"):
         made(layer, d_out=3, num_heads=2)
