@@ -14,8 +14,8 @@ class KeyValueCache:
     Attributes:
         num_tokens: how many tokens all layers have seen. The model adds the new ones at the very end of
             a call, so a call that is broken off half-way leaves the cache as it was.
-        layers: number of a layer -> its keys and values, each (…, num_heads, num_tokens, head_dim); what a
-            broken-off call has left behind num_tokens does not count.
+        layers: number of a layer -> its keys and values, each (…, num_heads, num_tokens, head_dim). More
+            tokens than num_tokens, which a broken-off call has left there, do not count.
     """
 
     def __init__(self):
