@@ -1,25 +1,30 @@
 """Exercises: the right answer passes, every known mistake gets its own diagnosis, and nonsense gets a kind answer."""
 
-import importlib
+import ast
+import inspect
 import re
 
 import pytest
 import torch
 from lessons import NOTEBOOKS, ROOT, headings, read, rule, tasks
 
-from utils.exercises import check
+from utils.exercises import check, exercises_of
 
 LESSONS = sorted(path.stem for path in (ROOT / "utils" / "exercises").glob("lesson_[0-9][0-9].py"))
-EXERCISES = {
-    number: exercise
-    for lesson in LESSONS
-    for number, exercise in importlib.import_module(f"utils.exercises.{lesson}").EXERCISES.items()
-}
+EXERCISES = {number: exercise for lesson in LESSONS for number, exercise in exercises_of(lesson[-2:]).items()}
 MISTAKES = [
     pytest.param(number, mistake, id=f"{number} {mistake.name}")
     for number, exercise in EXERCISES.items()
     for mistake in exercise.mistakes
 ]
+
+
+def given(number, known):
+    """What is checked: a function or class itself, or the values that it returns where a value is typed in."""
+    exercise = EXERCISES[number]
+    if exercise.cases or exercise.call:
+        return [known]
+    return [*known()] if inspect.isgeneratorfunction(known) else [known()]
 
 
 def declared(path):
@@ -73,24 +78,33 @@ def test_stored_checks_show_what_an_untouched_notebook_gives(path):
         expected = [f"… {task.number}: not attempted yet"]
         if task.kind == "Case":  # the broken code makes a mistake that is known by name
             mistakes = EXERCISES[task.number].mistakes if task.number in EXERCISES else ()
-            expected = [check(task.number, mistake.answer).message for mistake in mistakes]
+            expected = [f"✗ {task.number}: {known.message} (see {EXERCISES[task.number].where})" for known in mistakes]
         if len(stored) != 1 or stored[0] not in expected:
             yield f"check of {task.number}", f"its stored output is {stored}, not one of {expected}"
 
 
 @pytest.mark.parametrize("number", EXERCISES)
 def test_the_right_answer_passes(number):
-    verdict = check(number, EXERCISES[number].reference)
+    [right] = given(number, EXERCISES[number].right)
+    verdict = check(number, right)
     assert verdict.passed, verdict
     assert verdict.mistake is None
 
 
 @pytest.mark.parametrize(("number", "mistake"), MISTAKES)
 def test_each_mistake_gets_its_own_diagnosis(number, mistake):
-    verdict = check(number, mistake.answer)
-    assert (verdict.passed, verdict.mistake) == (False, mistake.name)
-    assert verdict.message == repr(verdict) == f"✗ {number}: {mistake.message} (see {EXERCISES[number].where})"
-    assert "\n" not in verdict.message
+    for answer in given(number, mistake.answer):
+        verdict = check(number, answer)
+        assert (verdict.passed, verdict.mistake) == (False, mistake.name)
+        assert verdict.message == repr(verdict) == f"✗ {number}: {mistake.message} (see {EXERCISES[number].where})"
+        assert len(verdict.message) <= 200
+        assert "\n" not in verdict.message
+
+
+def test_the_readme_shows_a_true_verdict():
+    line = re.search(r"^✗ (\S+): .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    exercise = EXERCISES[line[1]]
+    assert line[0] in [f"✗ {line[1]}: {known.message} (see {exercise.where})" for known in exercise.mistakes]
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -105,6 +119,28 @@ def test_mistakes_are_several_and_different(number):
 
 
 @rule
+def test_the_right_answer_has_the_parameters_of_the_stub(path):
+    """The verdicts name them."""
+    for task in tasks(read(path)):
+        right = EXERCISES[task.number].right
+        for node in ast.parse(task.below[0].source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == task.name and inspect.isfunction(right):
+                stub, ours = [argument.arg for argument in node.args.args], [*inspect.signature(right).parameters]
+                if stub != ours:
+                    yield task.number, f"the stub has the parameters {stub}, the right answer {ours}"
+
+
+@rule
+def test_the_task_says_what_is_asked_for(path):
+    """In the words of `asks`, in the task or its stub: the verdicts on other things repeat them."""
+    for task in tasks(read(path)):
+        nb = read(path)
+        text = " ".join((nb.cells[task.index].source + task.below[0].source).replace("#", " ").split())
+        if (asks := EXERCISES[task.number].asks) not in text:
+            yield task.number, f"neither task nor stub says “{asks}”"
+
+
+@rule
 def test_where_to_look_is_a_section_of_the_lesson(path):
     sections = {text.split()[0] for level, text in headings(read(path)) if level == 2}
     for number, exercise in declared(path).items():
@@ -116,15 +152,14 @@ def test_where_to_look_is_a_section_of_the_lesson(path):
             )
 
 
-# A probe does more with an answer than call it; what is called is tested in test_checks.py.
-@pytest.mark.parametrize("number", [number for number, exercise in EXERCISES.items() if exercise.probe is not None])
+@pytest.mark.parametrize("number", EXERCISES)
 def test_nonsense_gets_one_kind_line(number):
     kind = re.compile(rf"✗ {number}: .+ \(see {re.escape(EXERCISES[number].where)}\)")
     messages = {name: check(number, answer).message for name, answer in NONSENSE.items()}
     unkind = {
         name: message
         for name, message in messages.items()
-        if not kind.fullmatch(message) or "Traceback" in message or len(message) >= 400
+        if not kind.fullmatch(message) or "Traceback" in message or len(message) > 200
     }
     assert not unkind
 
@@ -133,6 +168,6 @@ def test_nonsense_gets_one_kind_line(number):
 def test_an_untouched_stub_is_not_attempted(number):
     exercise = EXERCISES[number]
     stubs = [...]
-    if exercise.cases is not None or exercise.probe is not None:
+    if exercise.cases or exercise.call:
         stubs.append(lambda *_, **__: ...)
     assert {check(number, stub).message for stub in stubs} == {f"… {number}: not attempted yet"}

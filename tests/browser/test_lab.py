@@ -99,7 +99,7 @@ def test_exercise_answered_wrongly_and_rightly(lesson, path):
     task = next(task for task in tasks(read(path)) if task.kind == "Exercise")
     exercise = find_exercise(task.number)
     mistake = exercise.mistakes[0]
-    # A known mistake is often a lambda that needs its module: the cell imports it instead of spelling it out.
+    # A known mistake needs its module: the cell imports it instead of spelling it out.
     wrong = f'from utils.exercises import find_exercise\n\nmistakes = find_exercise("{task.number}").mistakes\n'
     wrong += f"{task.name} = mistakes[0].answer"
     diagnosis = f"✗ {task.number}: {mistake.message} (see {exercise.where})"

@@ -1,21 +1,27 @@
 """Checks that say which mistake was made: each compares an answer with the right one and with known wrong ones."""
 
 import contextlib
-import copy
-import dis
+import html
 import importlib.util
-import inspect
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any
 
 import numpy as np
 import torch
 
-from utils.exercises.differences import Raised, difference, hint, one_line, same, shown
+from utils.exercises.diagnosis import Diagnosis
+from utils.exercises.limits import limited
+from utils.exercises.outcomes import demand, raised
+from utils.exercises.shown import cut
+from utils.exercises.slips import spelled
+
+__all__ = ["Exercise", "Mistake", "Verdict", "check", "demand", "exercises_of", "find_exercise"]
+
+LONGEST = 200  # characters of a verdict
+
+EXERCISES: dict[str, type["Exercise"]] = {}
 
 
 @dataclass(frozen=True)
@@ -27,27 +33,65 @@ class Mistake:
     message: str
 
 
-@dataclass(frozen=True)
 class Exercise:
-    """An exercise: the right answer, the known wrong ones, and where to look again.
+    """An exercise as a class body: what its answers are called with, the right one, and known wrong ones.
 
-    Answers are plain values, or functions when `cases` lists the arguments to call them with;
-    with `keeps_arguments`, a function that changes its arguments is wrong. Where calls are not
-    enough (a loader, a class), `probe` turns an answer into what is compared, such as a list of
-    complaints.
+        class Scaled(Exercise, number="5.1", where="section 5.3", asks="a tensor of scores"):
+            cases = {"two queries": (QUERIES[:2], KEYS)}
+
+            def right(queries, keys):
+                return queries @ keys.mT / keys.shape[-1] ** 0.5
+
+            def not_divided(queries, keys):
+                \"\"\"the scores are not divided by the square root of head_dim\"\"\"
+                return queries @ keys.mT
+
+    Every other function or class with a docstring is a known mistake: its name, what it does, and what is told to
+    whoever does the same. Where the answer is a value that is typed in, `right` and the mistakes return it; a mistake
+    with several spellings yields them.
+
+    Attributes:
+        asks: what the exercise asks for, in the words of its task: "a list of three numbers".
+        cases: the arguments of each call, as a dict under names that complete "for …", or as a list where the
+            arguments are short. They tell right answers from wrong ones, and the known mistakes from each other.
+        edges: more cases, which right answers must pass: a mistake is recognised whatever happens in them.
+        call: what is done with an answer and the arguments of a case, instead of calling it; `demand` complains.
+        exact: whether types must agree: list or tensor, int or float, the dtype.
+        may_change: whether an answer may change its arguments.
     """
 
-    reference: Any
-    mistakes: Sequence[Mistake]
+    number: str
     where: str
-    cases: Sequence[tuple] | None = None
-    keeps_arguments: bool = False
-    probe: Callable[[Any], Any] | None = None
+    asks: str
+    cases: Mapping[str, tuple] | Sequence[tuple] = ()
+    edges: Mapping[str, tuple] | Sequence[tuple] = ()
+    call: Callable | None = None
+    exact = False
+    may_change = False
+    right: Any
+    mistakes: Sequence[Mistake]
+    is_called: bool
+    all_cases: Sequence[tuple[str | None, tuple]]
+
+    def __init_subclass__(cls, number: str, where: str, asks: str) -> None:
+        cls.number, cls.where, cls.asks = number, where, asks
+        cls.mistakes = [
+            Mistake(name.replace("_", " "), item, item.__doc__)
+            for name, item in vars(cls).items()
+            if callable(item) and item.__doc__ and name not in ("right", "call")
+        ]
+        cls.is_called = bool(cls.cases) or cls.call is not None
+        cls.all_cases = [*_labelled(cls.cases or ([()] if cls.call else [])), *_labelled(cls.edges)]
+        EXERCISES[number] = cls
+
+
+def _labelled(cases: Mapping[str, tuple] | Sequence[tuple]) -> list[tuple[str | None, tuple]]:
+    return [*cases.items()] if isinstance(cases, Mapping) else [(None, case) for case in cases]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found; shown as one line.
+    """What a check found; shown as one line, in colour where HTML is shown.
 
     Attributes:
         passed: whether the answer is right.
@@ -62,15 +106,30 @@ class Verdict:
     def __repr__(self) -> str:
         return self.message
 
+    def _repr_html_(self) -> str:
+        """Return the line with its mark on a coloured ground: white on each of the three can be read on any page."""
+        mark, text = self.message.split(" ", 1)
+        colour = {"✓": "#1a7f37", "✗": "#b45309", "…": "#5f6b7a"}[mark]
+        parts = [
+            f"<code>{html.escape(part)}</code>" if odd % 2 else html.escape(part)
+            for odd, part in enumerate(text.split("`"))
+        ]
+        return (
+            '<div class="verdict" style="display: flex; gap: 0.6em; align-items: baseline; white-space: normal">'
+            f'<span style="background: {colour}; color: #ffffff; border-radius: 0.25em; padding: 0 0.4em">{mark}</span>'
+            f"<span>{''.join(parts)}</span></div>"
+        )
+
 
 def check(number: str, answer: Any) -> Verdict:
     """Compare an answer with the exercise's right answer and with its known mistakes.
 
-    The random states and the exercise's own data are left alone, whatever the answer does.
+    The random states and the exercise's own data are left alone, whatever the answer does. What does not end within
+    a few seconds, or takes gigabytes of memory, is stopped.
 
     Args:
         number: the exercise's number, as in the lesson: "1.2", or "1.A" in the clinic.
-        answer: the function or value that the exercise asks for.
+        answer: the function, class or value that the exercise asks for.
 
     Returns:
         A verdict that passed, names the mistake, describes the difference, or says "not attempted yet".
@@ -79,150 +138,45 @@ def check(number: str, answer: Any) -> Verdict:
         ValueError: there is no exercise with that number.
     """
     exercise = find_exercise(number)
+    diagnosis = Diagnosis(exercise, answer)
     try:
-        with _random_states_kept(), torch.device("cpu"):  # where the exercises' data is, whatever the default device
-            mistake, message = _diagnose(exercise, answer)
+        with _random_states_kept():
+            diagnosis.prepare()
+            mistake, message = limited(diagnosis.verdict)
+    except (TimeoutError, MemoryError) as error:
+        mistake = "does not end" if isinstance(error, TimeoutError) else "too much memory"
+        loop = "does one of its loops never end?" if mistake == "does not end" else "does something grow without end?"
+        message = f"{diagnosis.current} {error} and was stopped: {loop}"
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an answer's own code also runs where the answer is merely compared or printed
-        raised = Raised(type(error).__name__, one_line(_first_line, error))
-        mistake, message = difference("comparing your answer", raised, None)
+        mistake, message = "raised", f"comparing your answer raises {spelled(raised(error))}"
     if mistake is None:
         return Verdict(True, None, f"✓ {number}: right")
     if mistake == "not attempted":
         return Verdict(False, mistake, f"… {number}: not attempted yet")
-    return Verdict(False, mistake, f"✗ {number}: {message} (see {exercise.where})")
+    start, end = f"✗ {number}: ", f" (see {exercise.where})"
+    return Verdict(False, mistake, start + cut(message, LONGEST - len(start + end)) + end)
 
 
-def find_exercise(number: str) -> Exercise:
+def find_exercise(number: str) -> type[Exercise]:
     """Return the exercise with that number, such as "1.2"; ValueError if there is none."""
     lesson = str(number).split(".")[0]
+    known = exercises_of(lesson)
+    if not known:
+        raise ValueError(f"there is no exercise {number!r}: no lesson {lesson!r} has exercises")
+    if not isinstance(number, str) or number not in known:
+        raise ValueError(f"there is no exercise {number!r}: lesson {int(lesson)} has {', '.join(known)}")
+    return known[number]
+
+
+def exercises_of(lesson: str) -> dict[str, type[Exercise]]:
+    """Return the exercises of a lesson, such as "4", by their numbers; none if there is no such lesson."""
     module = f"utils.exercises.lesson_{lesson:0>2}"
     if not lesson.isdecimal() or importlib.util.find_spec(module) is None:
-        raise ValueError(f"there is no exercise {number!r}: no lesson {lesson!r} has exercises")
-    exercises = importlib.import_module(module).EXERCISES
-    if number not in exercises:
-        raise ValueError(f"there is no exercise {number!r}: lesson {lesson} has {', '.join(exercises)}")
-    return exercises[number]
-
-
-def _diagnose(exercise: Exercise, answer: Any) -> tuple[str | None, str]:
-    """Return the name of the mistake, None if the answer is right, and what to tell the learner."""
-    if _untouched(answer) or _is_empty(answer, exercise):
-        return "not attempted", ""
-    if exercise.cases is not None and not callable(answer):
-        return "no function", f"the exercise asks for a function, and your answer is {shown(answer)}"
-    got, expected = _outcome(exercise, answer), _outcome(exercise, exercise.reference)
-    if _untouched(got, answer):
-        return "not attempted", ""
-    if same(got, expected):
-        return None, ""
-    for known in exercise.mistakes:
-        if same(got, _outcome(exercise, known.answer)):
-            return known.name, known.message
-    return _explain(exercise, answer, got, expected)
-
-
-def _outcome(exercise: Exercise, answer: Any) -> Any:
-    """Return what is compared: the answer itself, its probe, or its results case by case."""
-    if exercise.probe is not None:
-        return _attempt(exercise.probe, (answer,))
-    if exercise.cases is None:
-        return _kept(answer)
-    return [
-        _attempt(answer, copy.deepcopy(case), case if exercise.keeps_arguments else None) for case in exercise.cases
-    ]
-
-
-def _attempt(function: Any, arguments: tuple, unchanged: tuple | None = None) -> Any:
-    try:
-        result = function(*arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # an answer may fail in any way: the failure is then its outcome
-        return Raised(type(error).__name__, one_line(_first_line, error))
-    if unchanged is not None and not same(arguments, unchanged):
-        return Raised("ChangedArgument", "the function changed its arguments; make a new object instead")
-    return _kept(result)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "")
-
-
-def _kept(result: Any) -> Any:
-    """Return a copy of a result, since an answer may return the same list or tensor again and change it."""
-    try:
-        return _copied(result)
-    except RecursionError:  # lists that contain each other
-        return result
-
-
-def _copied(result: Any) -> Any:
-    if isinstance(result, torch.Tensor):
-        return result.detach().clone()
-    if isinstance(result, (list, tuple)):
-        copied = [_copied(item) for item in result]
-        return tuple(copied) if isinstance(result, tuple) else copied
-    return result
-
-
-def _explain(exercise: Exercise, answer: Any, got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference and a sentence on the first case that shows it."""
-    if exercise.probe is not None:
-        complains = isinstance(got, list) and got and isinstance(got[0], str)
-        return ("complaint", one_line(str, got[0])) if complains else difference("your answer", got, expected)
-    if exercise.cases is None:
-        return hint(got, expected)
-    case, got, expected = next((c, g, e) for c, g, e in zip(exercise.cases, got, expected) if not same(g, e))
-    name = getattr(answer, "__name__", "<lambda>")
-    name = name if isinstance(name, str) and name.isidentifier() else "your function"
-    call = f"{name}({', '.join(map(shown, case))})"
-    if got is None:
-        return "nothing returned", f"{call} returns None: is the `return` missing, or did you print instead?"
-    return difference(call, got, expected)
-
-
-# What Python, torch and NumPy call a `...` used as a value. Their error for a float as an index also
-# says "ellipsis (`...`)", and that of a dictionary for the key x[..., 0] "(Ellipsis, 0)": there it was an index.
-_ELLIPSIS = re.compile(r"\bellipsis\b(?! \(`)|\bEllipsis\b(?![,)])")
-
-
-def _untouched(outcome: Any, answer: Any = None, depth: int = 3) -> bool:
-    """Whether a stub's `...` is still there: in a value, in what a function returned, or as the cause of its error."""
-    if isinstance(outcome, Raised):
-        return bool(_ELLIPSIS.search(outcome.text)) and _has_ellipsis(answer)
-    if isinstance(outcome, Mapping):
-        outcome = list(outcome.values())
-    if isinstance(outcome, (list, tuple)):
-        return depth > 0 and any(_untouched(item, answer, depth - 1) for item in outcome)
-    return outcome is ...
-
-
-def _has_ellipsis(part: Any) -> bool:
-    """Whether `...` is written in a function or class, or in what it defines; where no code can be seen, it may be."""
-    if isinstance(part, type):
-        return any(_has_ellipsis(item) for item in vars(part).values() if callable(item) or item is ...)
-    if callable(part):
-        part = getattr(inspect.unwrap(part), "__code__", ...)
-    if isinstance(part, CodeType):
-        part = part.co_consts
-    return any(map(_has_ellipsis, part)) if isinstance(part, tuple) else part is ...
-
-
-def _is_empty(answer: Any, exercise: Exercise) -> bool:
-    """Whether the answer is a function with nothing but `...` in it, or a class of such functions."""
-    if isinstance(answer, type) and isinstance(exercise.reference, type):
-        methods = [item for item in vars(answer).values() if callable(item)]
-        return all(_is_empty(method, exercise) for method in methods) if methods else answer.__bases__ == (object,)
-    code = getattr(answer, "__code__", None)
-    if not isinstance(code, CodeType) or code.co_name == "<lambda>":
-        return False
-    # Such a function returns the constant None, and does nothing else.
-    return all(
-        step.opname in ("RESUME", "NOP", "RETURN_VALUE") or (step.opname.endswith("CONST") and step.argval is None)
-        for step in dis.get_instructions(code)
-    )
+        return {}
+    importlib.import_module(module)
+    return {number: exercise for number, exercise in EXERCISES.items() if number.split(".")[0] == str(int(lesson))}
 
 
 @contextlib.contextmanager

@@ -1,191 +1,153 @@
-"""When two answers are the same, and how to say in one line where they differ."""
+"""How to say where an answer first differs from the right one, and how much of it may be told."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from utils.exercises.shown import WIDTH, counted, cut, described, shown, written
+from utils.exercises.values import (
+    Changed,
+    Complained,
+    Raised,
+    agree,
+    as_number,
+    form_of,
+    items,
+    kind_of,
+    same,
+    shape_of,
+)
 
-@dataclass(frozen=True)
-class Raised:
-    """An error as an outcome: some known mistakes show as errors."""
-
-    kind: str
-    text: str
-
-
-def same(a: Any, b: Any) -> bool:
-    """Return whether two outcomes agree: tensors in dtype, shape and (nearly) values; a tuple may equal a list."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return _make(a) == _make(b) and a.shape == b.shape and bool(_agree(a, b).all())
-    if isinstance(a, Raised) and isinstance(b, Raised):
-        # torch raises RuntimeError for almost everything: there the text tells the errors apart.
-        return a.kind == b.kind and (a.kind != "RuntimeError" or a.text[:20] == b.text[:20])
-    if _differ_in_kind(a, b):
-        return False
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, Mapping):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(b, float):
-        return bool(np.isclose(a, b, rtol=1e-4, equal_nan=True))
-    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)
+DIGITS = 3  # that have to be right where a number is typed in
 
 
-def hint(got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference of plain values and a sentence that does not give away the right one."""
-    kind, sentence = difference("your answer", got, expected)
-    if kind != "wrong value":
-        return kind, sentence
-    if _kind(got) != "list":
-        return "wrong value", f"your answer is {shown(got)}, which is not right"
-    wrong = [(str(index), shown(g)) for index, (g, e) in enumerate(zip(got, expected)) if not same(g, e)]
-    if all(isinstance(item, bool) for item in expected):
-        if not all(_kind(item) == "bool" for item in got):
-            return "wrong value", "write True or False for each"
-        return "wrong value", f"{len(wrong)} of {len(expected)} {'is' if len(wrong) == 1 else 'are'} wrong"
-    indices, values = (_cut(", ".join(texts)) for texts in zip(*wrong))
-    where = f"{'index' if len(wrong) == 1 else 'indices'} {indices}"
-    return "wrong value", f"not right yet: {values} at {where} (counted from 0)"
+def for_a_value(got: Any, expected: Any, asks: str) -> tuple[str, str]:
+    """Return how a typed-in answer differs, and a sentence that does not give away the right one."""
+    if kind_of(got) != kind_of(expected):
+        if callable(got):
+            return "wrong type", f"your answer is {shown(got)}; the exercise asks for {asks}"
+        return "wrong type", f"your answer is {described(got)}; the exercise asks for {asks}"
+    if kind_of(expected) != "sequence":
+        return _slip(got, expected, []) or ("wrong value", f"your answer is {shown(got)}, which is not right")
+    got, expected = items(got), items(expected)
+    if len(got) == 1 and same(got[0], expected, digits=DIGITS):
+        return "one value in a list", "right, but inside another list: are there brackets too many?"
+    if len(got) != len(expected):
+        odd = [item for item in got if kind_of(item) not in map(kind_of, expected)]
+        what = f"{described(odd[0])}, in it" if odd else counted(len(got), "item")
+        return "wrong type" if odd else "wrong length", f"your answer has {what}: the exercise asks for {asks}"
+    wrong = [index for index, (g, e) in enumerate(zip(got, expected)) if not same(g, e, digits=DIGITS)]
+    for index in wrong:
+        if slip := _slip(got[index], expected[index], [index]):
+            return slip
+    if all(kind_of(item) == "number" for item in expected):
+        where = ("index " if len(wrong) == 1 else "indices ") + cut(", ".join(map(str, wrong)), 60)
+        return "wrong value", f"not right yet: what is at {where}, counted from 0"
+    return "wrong value", f"{len(wrong)} of {len(expected)} {'is' if len(wrong) == 1 else 'are'} wrong"
 
 
-def difference(subject: str, got: Any, expected: Any) -> tuple[str, str]:
-    """Return the kind of difference and a sentence on the first index or key that shows it."""
-    if isinstance(got, Raised) and got.kind == "ChangedArgument":
-        return "changed argument", f"{subject}: {got.text}"
-    if isinstance(got, Raised):
-        return "raised", f"{subject} raises {got.kind}" + (f": {_cut(got.text)}" if got.text else "")
-    if isinstance(expected, Raised):
-        return "no error", f"{subject} is {shown(got)}, but it should raise {expected.kind}"
-    if _differ_in_kind(got, expected):
-        return "wrong type", f"{subject} is {_described(got)}; the exercise asks for {_article(expected)}"
-    if isinstance(got, Tensor):
-        return _difference_of_tensors(subject, got, expected)
-    if isinstance(got, (list, tuple)):
+def _slip(got: Any, expected: Any, path: list[int]) -> tuple[str, str] | None:
+    """Return what is told of an item of the wrong type, of an inner list, or of a number that was rounded too far."""
+    item = f"the item at index {path[0]}" if len(path) == 1 else f"the item at {path}"
+    if kind_of(got) != kind_of(expected):
+        return "wrong type", f"{item} is {described(got)}: there should be {_wanted(expected)}"
+    if kind_of(expected) == "sequence":
         if len(got) != len(expected):
-            return "wrong length", f"{subject} is {shown(got)}, of length {len(got)}, not {len(expected)}"
-        nested = any(isinstance(item, (list, tuple, Tensor)) for item in expected)
-        if nested or len(expected) > 16 or shown(got) == shown(expected):
-            index = next(index for index, (g, e) in enumerate(zip(got, expected)) if not same(g, e))
-            return difference(f"the item at index {index} of {subject}", got[index], expected[index])
+            return "wrong length", f"{item} has {counted(len(got), 'item')}: {shown(got)}"
+        pairs = zip(items(got), items(expected))
+        return next(filter(None, (_slip(*pair, [*path, index]) for index, pair in enumerate(pairs))), None)
+    if not isinstance(expected, float) or same(got, expected, digits=DIGITS):
+        return None
+    ends = sorted([0.95 * expected, 1.05 * expected])
+    if ends[0] < as_number(got) < ends[1]:
+        return "rounded", f"{shown(got)} is close, but the first three digits should be right"
+    return None
+
+
+def _wanted(expected: Any) -> str:
+    """Return what an item should be, without its value."""
+    if isinstance(expected, (list, tuple)):
+        return "a list"
+    known = {"bool": "True or False", "number": "a number", "str": "a string"}
+    return known.get(kind_of(expected)) or described(expected, type_only=True)
+
+
+def difference(call: str, got: Any, expected: Any, asks: str, exact: bool = False) -> tuple[str, str]:
+    """Return the kind of difference and a sentence on the first index or key that shows it."""
+    if isinstance(got, Complained):
+        return "complaint", got.text
+    if isinstance(got, Changed):
+        several, names = len(got.names) > 1, " and ".join(f"`{name}`" for name in got.names)
+        what = f"its argument{'s' if several else ''} {names}" if names else "what it is given"
+        keep = "leave them as they are" if several else "leave it as it is"
+        return "changed argument", f"{call} changes {what}: {keep}, and make something new"
+    if isinstance(expected, Raised):
+        if isinstance(got, BaseException) or (isinstance(got, type) and issubclass(got, BaseException)):
+            return "returned error", f"{call} returns the error: raise it, do not return it"
+        return "no error", f"{call} returns {shown(got)}, but it should raise {expected.kind.__name__}"
+    if got is None:
+        return "nothing returned", f"{call} returns None: is the `return` missing, or did you print instead?"
+    if isinstance(got, tuple) and isinstance(expected, Tensor) and any(isinstance(item, Tensor) for item in got):
+        return "several values", f"{call} returns {counted(len(got), 'value')}; the exercise asks for {asks}"
+    if isinstance(expected, tuple) and _is_one(got, expected):
+        return "one value", f"{call} returns one value, {described(got)}; the exercise asks for {asks}"
+    path, got, expected = _first(got, expected, exact)
+    at = f" at {path}" if path else ""
+    if "dtype" in kind_of(got) and kind_of(expected) == "sequence":
+        return "wrong type", f"{call} returns {described(got)}{at}: use float32 or float64"
+    if kind_of(got) != kind_of(expected) or (exact and form_of(got) != form_of(expected) and same(got, expected)):
+        if path:
+            return "wrong type", f"{call} returns {described(got)}{at}, where there should be {_wanted(expected)}"
+        if hasattr(got, "__next__") and kind_of(expected) == "sequence":
+            return "wrong type", f"{call} returns {described(got)}: list(…) turns it into a list"
+        return "wrong type", f"{call} returns {described(got)}{at}; the exercise asks for {asks}"
+    if shape_of(got) is not None and shape_of(expected) is not None and shape_of(got) != shape_of(expected):
+        only = same(np.ravel(got), np.ravel(expected), exact)
+        rest = ": the entries themselves are right" if only else ""
+        return "wrong shape", f"{call} has shape {shape_of(got)}{at}, not {shape_of(expected)}{rest}"
+    if kind_of(expected) == "sequence" and len(got) != len(expected):
+        return "wrong length", f"{call} has {counted(len(got), 'item')}{at}, not {len(expected)}: {shown(got)}"
+    return "wrong value", f"{call} returns {_pair(got, expected, at)}"
+
+
+def _is_one(got: Any, expected: tuple) -> bool:
+    """Whether one value came where several were asked for."""
+    return not isinstance(got, (list, tuple)) and (
+        kind_of(got) != "sequence" or all(kind_of(item) == "sequence" for item in expected)
+    )
+
+
+def _pair(got: Any, expected: Any, at: str) -> str:
     if isinstance(got, Mapping):
-        return _difference_of_mappings(subject, got, expected)
-    if isinstance(got, (str, bytes)) and max(len(got), len(expected)) > 80:
+        missing = [key for key in expected if key not in got]
+        extra = [key for key in got if key not in expected]
+        return f"no key {shown(missing[0])}{at}" if missing else f"the extra key {shown(extra[0])}{at}"
+    if isinstance(got, (str, bytes)) and max(len(got), len(expected)) > WIDTH - 4:
         shorter = min(len(got), len(expected))
         index = next((index for index, (g, e) in enumerate(zip(got, expected)) if g != e), shorter)
-        ends = (repr(text[index : index + 20]) for text in (got, expected))
-        return "wrong value", f"{subject} continues with {next(ends)} at index {index}, not with {next(ends)}"
-    return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
+        ends = [repr(text[index : index + 16]) for text in (got, expected)]
+        return f"a text that continues with {ends[0]} at index {index}{at}, not with {ends[1]}"
+    return f"{shown(got)}{at}, not {shown(expected)}"
 
 
-def _difference_of_mappings(subject: str, got: Mapping, expected: Mapping) -> tuple[str, str]:
-    for key in expected:
-        if key not in got:
-            return "wrong value", f"{subject} has no key {shown(key)}"
-    for key in got:
-        if key not in expected:
-            return "wrong value", f"{subject} has the extra key {shown(key)}"
-    key = next(key for key in expected if not same(got[key], expected[key]))
-    return difference(f"the value of {shown(key)} in {subject}", got[key], expected[key])
-
-
-def _difference_of_tensors(subject: str, got: Tensor, expected: Tensor) -> tuple[str, str]:
-    if got.device.type != expected.device.type:
-        return "wrong device", f"{subject} is on the device {got.device.type}, not {expected.device.type}"
-    if got.is_nested != expected.is_nested:
-        return "wrong type", f"{subject} is a nested tensor, not an ordinary one"
-    if got.layout != expected.layout:
-        return "wrong type", f"{subject} is a tensor of layout {got.layout}, not {expected.layout}"
-    if got.shape != expected.shape:
-        return "wrong shape", f"{subject} has shape {tuple(got.shape)}, not {tuple(expected.shape)}"
-    if got.dtype != expected.dtype:
-        return "wrong dtype", f"{subject} has dtype {got.dtype}, not {expected.dtype}"
-    if got.numel() <= 8:
-        return "wrong value", f"{subject} is {shown(got)}, not {shown(expected)}"
-    index = tuple((~_agree(got, expected)).nonzero()[0].tolist())
-    return "wrong value", f"{subject} has {shown(got[index])} at {list(index)}, not {shown(expected[index])}"
-
-
-def _make(tensor: Tensor) -> tuple:
-    """Return what must agree, beside the shape, before the values of two tensors can be compared."""
-    return tensor.device.type, tensor.is_nested, tensor.layout, tensor.dtype
-
-
-def _agree(a: Tensor, b: Tensor) -> Tensor:
-    """Return, entry by entry, whether tensors of one dtype and shape agree: floats nearly, integers exactly."""
-    if a.is_floating_point() or a.is_complex():
-        return torch.isclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
-    return a == b
-
-
-def shown(value: Any) -> str:
-    """Return a value on one printable line, cut in the middle where it is long."""
-    text = one_line(_text, value)
-    if not text or " at 0x" in text:  # an address says nothing and differs from run to run
-        return f"<{type(value).__name__}>"
-    return _cut(text)
-
-
-def one_line(spell: Callable[[Any], str], value: Any) -> str:
-    """Return what `spell` (str, say) returns for a value, with spaces for all that cannot be printed."""
-    try:
-        text = spell(value)
-    except Exception:  # a learner's own __repr__ or __str__ may fail; then there is nothing to show
-        return ""
-    return "".join(c if c.isprintable() else " " for c in text).strip()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 90 else f"{text[:60]} … {text[-20:]}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Tensor):
-        if value.is_nested:
-            return "a nested tensor"
-        if value.numel() > 16 or value.layout != torch.strided or value.is_meta or value.is_quantized:
-            return f"a tensor of shape {tuple(value.shape)}"
-        return _numbers(value.tolist())
-    if isinstance(value, torch.nn.Module):
-        return _article(value)
-    if callable(value):
-        return f"the function {getattr(value, '__name__', type(value).__name__)}"
-    return repr(value)
-
-
-def _numbers(value: Any) -> str:
-    """Return numbers, or lists of them, to six significant digits: what the comparison can tell apart."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_numbers, value))}]"
-    return str(float(f"{value:.6g}")) if isinstance(value, float) else str(value)
-
-
-def _described(value: Any) -> str:
-    """Return a value and its type, or only one of them where it says both."""
-    text = shown(value)
-    says_both = value is None or text.startswith(("a tensor", "a nested", "the function", _article(value), "<"))
-    return text if says_both else f"{text}, {_article(value)}"
-
-
-def _article(value: Any) -> str:
-    name = "tensor" if isinstance(value, Tensor) else type(value).__name__
-    return f"{'an' if name.lower().startswith((*'aeiou', 'nd')) else 'a'} {name}"
-
-
-def _differ_in_kind(got: Any, expected: Any) -> bool:
-    """Whether two values cannot be compared; an integer is accepted where a float is expected."""
-    return _kind(got) != _kind(expected) and not (_kind(got) == "int" and _kind(expected) == "float")
-
-
-def _kind(value: Any) -> str:
-    """Return a value's kind: the same for Python's and NumPy's numbers, and for lists and tuples."""
-    if isinstance(value, (bool, np.bool_)):
-        return "bool"
-    if isinstance(value, (int, np.integer)):
-        return "int"
-    if isinstance(value, (float, np.floating)):
-        return "float"
-    return "list" if isinstance(value, (list, tuple)) else type(value).__name__
+def _first(got: Any, expected: Any, exact: bool, path: str = "") -> tuple[str, Any, Any]:
+    """Return where two values first differ, and the two parts that differ there; the whole where it is short."""
+    if kind_of(got) != kind_of(expected):
+        return path, got, expected
+    if kind_of(got) == "mapping" and got.keys() == expected.keys():
+        key = next(key for key in expected if not same(got[key], expected[key], exact))
+        return _first(got[key], expected[key], exact, f"{path}[{shown(key)}]")
+    if kind_of(got) != "sequence" or len(got) != len(expected) or shape_of(got) != shape_of(expected):
+        return path, got, expected
+    if exact and form_of(got) != form_of(expected):
+        return path, got, expected
+    whole = max(len(written(value)) for value in (got, expected)) <= WIDTH and np.prod(shape_of(expected) or 1) <= 16
+    if whole and shown(got) != shown(expected) and not (exact and same(got, expected)):
+        return path, got, expected
+    if shape_of(got) is not None:
+        index = (~agree(got, expected)).nonzero()[0].tolist()
+        return path + str(index), got[tuple(index)], expected[tuple(index)]
+    index = next((i for i, (g, e) in enumerate(zip(got, expected)) if not same(g, e, exact)), 0)
+    return _first(got[index], expected[index], exact, f"{path}[{index}]")

@@ -1,519 +1,520 @@
 """The exercises of lesson 1, text to token IDs."""
 
+from itertools import product
+
 import regex
 import torch
+from tiktoken_ext.openai_public import r50k_pat_str
 
-from utils.exercises import Exercise, Mistake
+from utils.exercises import Exercise
 from utils.tokenizer import END_OF_TEXT, END_OF_TEXT_ID, get_tokenizer, pad_texts, text_to_ids
 
-# 1.A  Cut a text into pieces that join to the same text.
 
-_SPLIT = Exercise(
-    reference=lambda text: regex.findall(r"\w+|\s+|[^\w\s]+", text),
-    cases=[("hello--world",), ("two  spaces",), ("“Stop?!” he said…\n",), (" café a_b ",), ("",)],
-    mistakes=[
-        Mistake(
-            "spaces lost",
-            str.split,
-            "two  spaces comes out as two pieces that join to twospaces, and hello--world as one piece",
-        ),
-        Mistake(
-            "spaces dropped",
-            lambda text: [piece for piece in regex.findall(r"\w+|\s+|[^\w\s]+", text) if piece.strip()],
-            "words and punctuation are there, but the spaces are dropped: two  spaces cannot be restored",
-        ),
-        Mistake(
-            "punctuation lost",
-            lambda text: regex.findall(r"\w+|\s+", text),
-            "words and spaces are there, but the punctuation between them is lost",
-        ),
-        Mistake(
-            "cut at single spaces",
-            lambda text: text.split(" "),
-            "the spaces are gone, a run of them leaves empty pieces, and punctuation sticks to the words",
-        ),
-        Mistake(
-            "spaces mixed with punctuation",
-            lambda text: regex.findall(r"\w+|\W+", text),
-            "nothing is lost, but a punctuation mark and the space after it form one piece: they are two runs",
-        ),
-        Mistake(
-            "English letters only",
-            lambda text: regex.findall(r"[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]+", text),
-            "café is cut in two: é is a letter too, and \\w knows that",
-        ),
-        Mistake(
-            "words only",
-            lambda text: regex.findall(r"\w+", text),
-            "only the words are left: spaces and punctuation are part of the text too",
-        ),
-        Mistake(
-            "runs broken up",
-            lambda text: regex.findall(r"\w+|\s|[^\w\s]", text),
-            "nothing is lost, but every space and every punctuation mark is its own piece: keep each run together",
-        ),
-        Mistake(
-            "empty pieces",
-            lambda text: regex.split(r"(\s+|[^\w\s]+)", text),
-            "nothing is lost, but splitting at the separators leaves empty pieces, for example at the ends",
-        ),
-    ],
-    where="section 1.2",
-)
+class Split(Exercise, number="1.A", where="section 1.2", asks="a list of strings"):
+    cases = [
+        ("hello--world",),
+        ("two  spaces",),
+        ("“Stop?!” he said… \n",),
+        ("\troom12: café a_b",),
+        ("it's 2πr=π_5€\r\n",),
+    ]
+    edges = [("",)]
 
-# 1.B  Decode the list, not its pieces.
+    def right(text):
+        return regex.findall(r"\w+|\s+|[^\w\s]+", text)
 
+    def whitespace_lost(text):
+        """hello--world comes out as one piece, and the pieces of two  spaces join to twospaces"""
+        return text.split()
 
-def _bytes_of(token_id: int) -> bytes:
-    return get_tokenizer().decode_single_token_bytes(token_id)
+    def whitespace_dropped(text):
+        """words and symbols are there, but the whitespace is lost: two  spaces cannot be restored"""
+        return regex.findall(r"\w+|[^\w\s]+", text)
 
+    def only_words(text):
+        """only the words are there: symbols and whitespace are pieces too"""
+        return regex.findall(r"\w+", text)
 
-_DECODE = Exercise(
-    reference=lambda ids: get_tokenizer().decode(ids),
-    cases=[(get_tokenizer().encode_ordinary(text),) for text in ("Good night.\n", "猫が好き", "が猫", "∩ and Zoë")],
-    mistakes=[
-        Mistake(
-            "token by token",
-            lambda ids: "".join(get_tokenizer().decode([token_id]) for token_id in ids),
-            "the English text is right, but 猫が好き comes out as a row of �",
-        ),
-        Mistake(
-            "half characters ignored",
-            lambda ids: "".join(_bytes_of(token_id).decode("utf-8", errors="ignore") for token_id in ids),
-            "characters that take several tokens disappear silently: their bytes are dropped, not joined",
-        ),
-        Mistake(
-            "spaces inserted",
-            lambda ids: " ".join(get_tokenizer().decode([token_id]) for token_id in ids),
-            "there is a space between every two tokens: a token already contains its own space where there is one",
-        ),
-        Mistake(
-            "bytes as letters",
-            lambda ids: "".join(_bytes_of(token_id).decode("latin-1") for token_id in ids),
-            "each byte became a letter: UTF-8 uses up to four bytes for one character",
-        ),
-    ],
-    where="section 1.7",
-)
+    def cut_at_each_space(text):
+        """the text is cut at each space: the spaces are lost, and symbols stick to the words"""
+        return text.split(" ")
 
-# 1.C  Bytes written as UTF-8 must be read as UTF-8.
+    def split_at_signs(text):
+        """these are the pieces of split_at_signs: it drops the whitespace, and knows only a few symbols"""
+        return [piece for piece in regex.split(r"(--|[,.:;?!()]|\s)", text) if piece.strip()]
 
-_READ = Exercise(
-    reference=lambda content: content.decode("utf-8"),
-    cases=[(text.encode("utf-8"),) for text in ("plain", "“Zoë,” said Émile — 5.5", "∩")],
-    mistakes=[
-        Mistake(
-            "Windows code page",
-            lambda content: content.decode("cp1252", errors="replace"),
-            "Zoë comes out as ZoÃ«, and “ as three strange letters",
-        ),
-        Mistake(
-            "code page fails",
-            lambda content: content.decode("cp1252"),
-            "your function raises an error, or returns ZoÃ« for Zoë: the bytes are UTF-8, not a Windows code page",
-        ),
-        Mistake(
-            "Latin-1",
-            lambda content: content.decode("latin-1"),
-            "Zoë still comes out as ZoÃ«: Latin-1 also turns each byte into a letter",
-        ),
-        Mistake(
-            "letters dropped",
-            lambda content: content.decode("ascii", errors="ignore"),
-            "Zoë comes out as Zo: ASCII has no ë, and errors='ignore' hides the loss",
-        ),
-        Mistake(
-            "letters replaced",
-            lambda content: content.decode("ascii", errors="replace"),
-            "ë comes out as � for each of its bytes: ASCII has no ë",
-        ),
-        Mistake(
-            "ASCII fails",
-            lambda content: content.decode("ascii"),
-            "your function raises an error at the first non-ASCII character: ASCII has only 128 characters",
-        ),
-    ],
-    where="section 1.3",
-)
+    def cut_only_at_whitespace(text):
+        """nothing is lost, but symbols stick to the words: hello--world should be three pieces"""
+        return [piece for piece in regex.split(r"(\s+)", text) if piece]
 
-# 1.1  One line: encode with the learned merges.
+    def symbols_lost(text):
+        """words and whitespace are there, but the symbols between them are lost"""
+        return regex.findall(r"\w+|\s+", text)
 
-_MERGES = {(97, 97): 256, (256, 97): 257, (257, 98): 258}
-_MERGES_OF_FOUR = {(97, 97): 256, (98, 99): 257, (256, 97): 258, (100, 100): 259}
+    def whitespace_with_symbols(text):
+        """nothing is lost, but a symbol and the whitespace beside it form one piece: they are two runs"""
+        return regex.findall(r"\w+|\W+", text)
+
+    def symbols_one_by_one(text):
+        """nothing is lost, but each symbol is a piece of its own: keep a run of symbols together"""
+        return regex.findall(r"\w+|\s+|[^\w\s]", text)
+
+    def whitespace_one_by_one(text):
+        """nothing is lost, but each space is a piece of its own: keep a run of whitespace together"""
+        return regex.findall(r"\w+|\s|[^\w\s]+", text)
+
+    def symbols_and_whitespace_one_by_one(text):
+        """nothing is lost, but each symbol and each space is a piece of its own: keep runs of them together"""
+        return regex.findall(r"\w+|\W", text)
+
+    def characters(text):
+        """each character is a piece of its own: keep a run of characters of one kind together"""
+        return list(text)
+
+    def empty_pieces(text):
+        """the pieces are right, but there are empty ones among them: leave these out"""
+        return regex.split(r"(\s+|[^\w\s]+)", text)
+
+    def digits_apart(text):
+        """room12 is cut in two: a run of letters and digits is one piece"""
+        return regex.findall(r"[^\W\d]+|\d+|\s+|[^\w\s]+", text)
+
+    def underscore_as_symbol(text):
+        """a_b is cut in three: here _ counts as a letter"""
+        return regex.findall(r"[^\W_]+|\s+|[^\w\s]+|_+", text)
+
+    def gpt2_pre_tokens(text):
+        """these are GPT-2's pre-tokens: a space is in one piece with the word after it, and room12 is cut in two"""
+        return regex.findall(r50k_pat_str, text)
+
+    def ascii_letters_only(text):
+        """café is cut in two: é is a letter too, though not one of A to Z"""
+        return regex.findall(r"[A-Za-z0-9_]+|\s+|[^A-Za-z0-9_\s]+", text)
 
 
-def _merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
-    merged: list[int] = []
-    for place, token_id in enumerate(ids):
-        if merged and merged[-1] == -1:  # the left part was just met: this is the right part
+_TEXTS = (" Good night.\n", "猫が好き", "が猫猫", "∩ and Zoë")
+
+
+def _bytes(ids):
+    return get_tokenizer().decode_tokens_bytes(ids)
+
+
+class Decode(Exercise, number="1.B", where="section 1.7", asks="the text as one string"):
+    cases = {repr(text): (get_tokenizer().encode_ordinary(text),) for text in _TEXTS}
+
+    def right(ids):
+        return get_tokenizer().decode(ids)
+
+    def token_by_token(ids):
+        """the English text is right, but 猫が好き comes out with several �"""
+        return "".join(piece.decode("utf-8", errors="replace") for piece in _bytes(ids))
+
+    def parts_of_characters_lost(ids):
+        """猫 disappears: each of its tokens holds only some of its bytes, and these are lost"""
+        return "".join(piece.decode("utf-8", errors="ignore") for piece in _bytes(ids))
+
+    def parts_of_characters_escaped(ids):
+        """猫 comes out as escapes, \\x and so on: join the bytes of all tokens first, then read them as text"""
+        return "".join(piece.decode("utf-8", errors="backslashreplace") for piece in _bytes(ids))
+
+    def parts_of_characters_refused(ids):
+        """your function raises UnicodeDecodeError where a token holds only a part of 猫: join all bytes first"""
+        return "".join(piece.decode("utf-8") for piece in _bytes(ids))
+
+    def spaces_inserted(ids):
+        """there is a space between every two tokens: a token already contains its own space where there is one"""
+        return " ".join(get_tokenizer().decode([token_id]) for token_id in ids)
+
+    def bytes_as_letters(ids):
+        """each byte became a character of its own: UTF-8 uses up to four bytes for one character"""
+        return b"".join(_bytes(ids)).decode("latin-1")
+
+    def still_bytes(ids):
+        """these are the right bytes, but still bytes: decode them to get a string"""
+        return b"".join(_bytes(ids))
+
+    def bytes_as_written_in_code(ids):
+        """your text shows how Python writes bytes, b'…': decode the bytes instead"""
+        return str(b"".join(_bytes(ids)))
+
+    def list_of_pieces(ids):
+        """this is a list with one piece per token, but 猫 takes several tokens: return one string"""
+        return [get_tokenizer().decode([token_id]) for token_id in ids]
+
+
+class Read(Exercise, number="1.C", where="section 1.3", asks="the text as one string"):
+    # The bytes of these characters all have a letter in cp1252; one byte of ” has none.
+    cases = {repr(text): (text.encode("utf-8"),) for text in (" plain\n", "“Zoë", "café — 5.5", "∩")}
+    edges = {repr(text): (text.encode("utf-8"),) for text in ("”", "🐈", "")}
+
+    def right(content):
+        return content.decode("utf-8")
+
+    def windows_code_page(content):
+        """Zoë comes out as ZoÃ«, and “ as the three characters â€œ"""
+        return content.decode("cp1252", errors="replace")
+
+    def bytes_as_letters(content):
+        """each byte became a character of its own: UTF-8 uses up to four bytes for one character"""
+        return content.decode("latin-1")
+
+    def only_ascii_left(content):
+        """Zoë comes out as Zo: every character that is not ASCII is lost"""
+        return content.decode("ascii", errors="ignore")
+
+    def bytes_replaced(content):
+        """ë comes out as two �, one for each of its bytes: read them together, as UTF-8"""
+        return content.decode("ascii", errors="replace")
+
+    def ascii_fails(content):
+        """your function raises UnicodeDecodeError at the first character that is not ASCII: the bytes are UTF-8"""
+        return content.decode("ascii")
+
+    def bytes_escaped(content):
+        """ë comes out as \\xc3\\xab: its two bytes are written as escapes, not read as UTF-8"""
+        return content.decode("ascii", errors="backslashreplace")
+
+    def bytes_as_written_in_code(content):
+        """your text shows how Python writes bytes, b'…': decode the bytes instead"""
+        return str(content)
+
+    def encoded(content):
+        """your function raises AttributeError: a text has the method encode, and bytes have decode"""
+        return content.encode("utf-8")
+
+
+def _merge(ids, pair, new_id):
+    merged = []
+    for token_id in ids:
+        if merged and (merged[-1], token_id) == pair:
             merged[-1] = new_id
-        elif tuple(ids[place : place + 2]) == pair:
-            merged.append(-1)
         else:
             merged.append(token_id)
     return merged
 
 
-def _apply(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
-    for pair, new_id in merges.items():
-        ids = _merge(ids, pair, new_id)
-    return ids
+class Apply(Exercise, number="1.1", where="section 1.4", asks="a list of IDs"):
+    cases = {
+        "abcabab": (list(b"abcabab"), {(98, 99): 256, (97, 98): 257, (97, 256): 258, (257, 257): 259}),
+        "dabcabcbc": (list(b"dabcabcbc"), {(97, 98): 256, (256, 99): 257, (98, 99): 258}),
+        "aaaaaaa": (list(b"aaaaaaa"), {(97, 97): 256, (256, 256): 257, (256, 97): 258}),
+    }
+    edges = {
+        "a merge that does not occur": (list("ébab".encode()), {(69, 98): 256, (97, 98): 257}),
+        "no merges": (list(b"ab"), {}),
+    }
+
+    def right(ids, merges):
+        for pair, new_id in merges.items():
+            ids = _merge(ids, pair, new_id)
+        return ids
+
+    def only_the_first_merge(ids, merges):
+        """only the first merge is applied: apply the others too, one after the other"""
+        return _merge(ids, *next(iter(merges.items())))
+
+    def only_the_last_merge(ids, merges):
+        """only the last merge has an effect: each must start from the result of the one before"""
+        return _merge(ids, *list(merges.items())[-1])
+
+    def last_learned_first(ids, merges):
+        """the result is that of merging from the last learned to the first: a later merge needs an earlier one's ID"""
+        return Apply.right(ids, dict(reversed(merges.items())))
+
+    def one_walk(ids, merges):
+        """bytes are merged from left to right, and no new ID is merged again: make one merge after the other"""
+        merged = []
+        while ids:
+            pair = tuple(ids[:2])
+            merged.append(merges.get(pair, ids[0]))
+            ids = ids[2:] if pair in merges else ids[1:]
+        return merged
+
+    def merged_at_once(ids, merges):
+        """what is further left is merged first: make one merge in the whole row, and only then the next"""
+        merged = []
+        for token_id in ids:
+            merged.append(token_id)
+            while tuple(merged[-2:]) in merges:
+                merged[-2:] = [merges[tuple(merged[-2:])]]
+        return merged
+
+    def sorted_by_pairs(ids, merges):
+        """the merges are made in the order of their pairs: make them in the order in which they were learned"""
+        return Apply.right(ids, dict(sorted(merges.items())))
 
 
-_APPLY = Exercise(
-    reference=_apply,
-    cases=[(list(text), _MERGES_OF_FOUR) for text in (b"aaabcddaaabcacb", b"aaaa", b"cbdd", b"")],
-    mistakes=[
-        Mistake(
-            "only the last merge",
-            lambda ids, merges: _merge(ids, *list(merges.items())[-1]),
-            "only the last merge had an effect: each merge has to start from the result of the one before",
-        ),
-        Mistake(
-            "only the first merge",
-            lambda ids, merges: _merge(ids, *next(iter(merges.items()))),
-            "only the first merge was applied: apply all the others before you return",
-        ),
-        Mistake(
-            "last learned first",
-            lambda ids, merges: _apply(ids, dict(reversed(merges.items()))),
-            "the merges were applied from last to first: a later one needs what an earlier one has produced",
-        ),
-        Mistake(
-            "nothing merged",
-            lambda ids, merges: ids,
-            "the bytes came back unchanged: assign the result of merge to ids",
-        ),
-        Mistake(
-            "pair swapped",
-            lambda ids, merges: _apply(ids, {(right, left): new for (left, right), new in merges.items()}),
-            "the two parts of each pair are swapped",
-        ),
-    ],
-    where="section 1.4",
-)
+class ByHand(Exercise, number="1.2", where="section 1.5", asks="a list of strings, one for each token"):
+    def right():
+        return ["th", "er", "e"]
 
-# 1.2  Merge "there" by hand: 0 er, 1 th, 2 the, 3 re, 4 he, 5 here.
+    def rank_0_left_out():
+        """rank 0 is not merged: at each step, merge the pair of lowest rank, wherever it is"""
+        yield from (["the", "re"], ["the", "r", "e"], ["th", "e", "re"], ["th", "e", "r", "e"])
+        yield from (["t", "here"], ["t", "he", "re"], ["t", "he", "r", "e"], ["t", "h", "e", "re"])
 
-_BY_HAND = Exercise(
-    reference=["th", "er", "e"],
-    mistakes=[
-        Mistake(
-            "left to right",
-            ["the", "re"],
-            "you merged from left to right, th and then the: always merge the pair of lowest rank, wherever it is",
-        ),
-        Mistake(
-            "longest piece",
-            ["t", "here"],
-            "you looked for the longest piece in the table: merge only neighbours, lowest rank first",
-        ),
-        Mistake(
-            "bytes",
-            [b"th", b"er", b"e"],
-            "right, but as bytes: the exercise asks for a list of strings",
-        ),
-        Mistake(
-            "piece not in the table",
-            ["th", "ere"],
-            "ere is not in the table: you can only merge into a piece that is",
-        ),
-        Mistake(
-            "re before er",
-            ["th", "e", "re"],
-            "you merged re, of rank 3, although er, of rank 0, was there: the r can merge with only one neighbour",
-        ),
-        Mistake(
-            "one merge",
-            ["t", "h", "er", "e"],
-            "you stopped after one merge: continue until no pair of neighbours is in the table",
-        ),
-        Mistake(
-            "letters",
-            ["t", "h", "e", "r", "e"],
-            "these are the single letters, which is where merging starts",
-        ),
-        Mistake(
-            "whole word",
-            ["there"],
-            "the table has no merge for the whole word: a token must be in the vocabulary",
-        ),
-        Mistake(
-            "pair not in the table",
-            ["ther", "e"],
-            "th and er are neighbours, but ther is not in the table, so they stay separate",
-        ),
-    ],
-    where="section 1.5",
-)
+    def pairs_left():
+        """there is still a pair of neighbours in the table: merge until there is none"""
+        yield from (["t", "h", "er", "e"], ["t", "h", "e", "r", "e"])
 
-# 1.3  From merged IDs back to bytes.
+    def piece_not_in_the_table():
+        """one of these pieces is neither a letter nor in the table: you can only merge what the table has"""
+        yield from (["th", "ere"], ["t", "h", "ere"], ["t", "her", "e"], ["ther", "e"], ["there"])
+
+    def not_the_word():
+        """joined, these pieces do not spell there: no letter may be missing, added or moved"""
+        pieces = ["t", "h", "e", "r", "er", "th", "the", "re", "he", "here"]
+        yield from ([*row] for length in (1, 2, 3) for row in product(pieces, repeat=length) if "".join(row) != "there")
 
 
-def _unmerge(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
-    for pair, new_id in reversed(merges.items()):
-        ids = _unmerge_once(ids, {pair: new_id})
-    return ids
+class Unmerge(Exercise, number="1.3", where="section 1.4", asks="a list of integers"):
+    cases = {
+        "IDs two levels deep": ([257, 99, 256, 97, 257], {(97, 97): 256, (98, 256): 257}),
+        "IDs six levels deep": (
+            [261, 102, 259, 97, 258],
+            {(97, 98): 256, (256, 99): 257, (100, 257): 258, (258, 256): 259, (101, 259): 260, (260, 260): 261},
+        ),
+    }
+    edges = {
+        "a merge that does not occur": ([256, 195, 169, 98], {(97, 98): 256, (256, 98): 257}),
+        "no merges": ([97, 98], {}),
+    }
+
+    def right(ids, merges):
+        for pair, new_id in reversed(merges.items()):
+            ids = [part for token_id in ids for part in (pair if token_id == new_id else [token_id])]
+        return ids
+
+    def one_level(ids, merges):
+        """only one level is undone: the parts of a merged ID can be merged IDs themselves"""
+        parts = {new_id: pair for pair, new_id in merges.items()}
+        return [part for token_id in ids for part in parts.get(token_id, [token_id])]
+
+    def only_the_last_merge(ids, merges):
+        """only the merge learned last is undone: undo the others too, from last to first"""
+        return Unmerge.right(ids, dict([*merges.items()][-1:]))
+
+    def pairs_in_the_list(ids, merges):
+        """the list contains pairs: put the two parts of each in the list instead"""
+        parts = {new_id: pair for pair, new_id in merges.items()}
+        return [parts.get(token_id, token_id) for token_id in ids]
+
+    def lists_in_the_list(ids, merges):
+        """the list contains lists of parts: put the parts themselves in the list"""
+        parts = {new_id: pair for pair, new_id in merges.items()}
+        return [Unmerge.lists_in_the_list(parts[i], merges) if i in parts else i for i in ids]
+
+    def one_list_per_id(ids, merges):
+        """the bytes are right, but each ID has become a list of its own: put them all in one list"""
+        return [Unmerge.right([token_id], merges) for token_id in ids]
+
+    def parts_swapped(ids, merges):
+        """the two parts of a pair are swapped: the left one comes first"""
+        return Unmerge.right(ids, {pair[::-1]: new_id for pair, new_id in merges.items()})
+
+    def bytes_dropped(ids, merges):
+        """IDs below 256 are missing: they are already bytes and stay as they are"""
+        return Unmerge.right([token_id for token_id in ids if token_id > 255], merges)
+
+    def merged_ids_dropped(ids, merges):
+        """the merged IDs are missing: replace each by its parts"""
+        return [token_id for token_id in ids if token_id < 256]
+
+    def looked_up_among_pairs(ids, merges):
+        """your function raises KeyError for a merged ID: the keys of merges are pairs, and the IDs its values"""
+        return [part for token_id in ids for part in (merges[token_id] if token_id > 255 else [token_id])]
 
 
-def _unmerge_once(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
-    parts = {new_id: pair for pair, new_id in merges.items()}
-    return [part for token_id in ids for part in parts.get(token_id, (token_id,))]
+class Counts(Exercise, number="1.4", where="section 1.5", asks="a list of six counts"):
+    def right():
+        return [3, 3, 3, 2, 3, 4]
+
+    def words():
+        """a token is not a word: letters, digits and symbols are cut apart even where no space is between them"""
+        yield from ([1, 2, 1, 1, 1, 2], [1, 1, 1, 1, 1, 1], [1, 2, 1, 1, 1, 1])
+
+    def characters():
+        """these are the numbers of characters: a run of letters, of digits or of symbols is one pre-token"""
+        yield from ([5, 8, 9, 3, 12, 4], [5, 8, 9, 3, 12, 6])
+
+    def parts_not_counted():
+        """symbols are tokens of their own, and so is whitespace that does not go with a word"""
+        return [2, 2, 2, 2, 2, 2]
+
+    def whitespace_not_counted():
+        """the rest is right, but whitespace that does not go with a word has its own tokens, one for each newline"""
+        yield from ([3, 2, 3, 2, 3, 2], [3, 2, 3, 2, 3, 3])
+
+    def symbols_with_the_word():
+        """a symbol is not in one token with letters or digits, except in English endings such as 's"""
+        yield from ([1, 3, 3, 2, 3, 4], [2, 3, 3, 2, 3, 4], [3, 3, 1, 2, 3, 4], [3, 3, 2, 2, 3, 4])
+        yield from ([3, 3, 3, 2, 1, 4], [3, 3, 3, 2, 2, 4], [1, 3, 1, 2, 1, 4], [2, 3, 2, 2, 2, 4])
+
+    def ending_with_the_word():
+        """only I'm is wrong: the pattern cuts an English ending off its word"""
+        return [3, 3, 3, 1, 3, 4]
+
+    def ending_cut_up():
+        """only I'm is wrong: the pattern keeps an English ending together"""
+        return [3, 3, 3, 3, 3, 4]
+
+    def runs_cut_up():
+        """a run of digits is one pre-token, and so is a run of symbols"""
+        yield from ([5, 3, 3, 2, 3, 4], [3, 3, 3, 2, 4, 4], [5, 3, 3, 2, 4, 4])
+
+    def two_spaces():
+        """only the two spaces are wrong: the lesson shows what becomes of the two before Zoë"""
+        yield from ([3, 2, 3, 2, 3, 4], [3, 4, 3, 2, 3, 4])
+
+    def two_newlines():
+        """only the last is wrong: \\n is one newline, newlines count, and before a word two are not one token"""
+        yield from ([3, 3, 3, 2, 3, 2], [3, 3, 3, 2, 3, 3], [3, 3, 3, 2, 3, 6])
 
 
-def _unmerge_swapped(ids: list[int], merges: dict[tuple[int, int], int]) -> list[int]:
-    for (left, right), new_id in reversed(merges.items()):
-        ids = _unmerge_once(ids, {(right, left): new_id})
-    return ids
+def _row(documents):
+    """Return lists of IDs as one, with 50256 between them."""
+    return [token_id for ids in documents for token_id in [*ids, END_OF_TEXT_ID]][:-1]
 
 
-_UNMERGE = Exercise(
-    reference=_unmerge,
-    cases=[([258, 100, 258, 97, 99], _MERGES), ([99, 98], _MERGES), ([257], _MERGES), ([], _MERGES), ([97], {})],
-    mistakes=[
-        Mistake(
-            "one level",
-            _unmerge_once,
-            "you undid one level: a part of a merged ID can itself be a merged ID (258 contains 257)",
-        ),
-        Mistake(
-            "two levels",
-            lambda ids, merges: _unmerge_once(_unmerge_once(ids, merges), merges),
-            "you undid two levels: 258 contains 257, which contains 256; continue until nothing is left to undo",
-        ),
-        Mistake(
-            "pairs as items",
-            lambda ids, merges: [
-                {new: pair for pair, new in merges.items()}.get(token_id, token_id) for token_id in ids
-            ],
-            "the list contains the pairs themselves: put their two parts in the list instead",
-        ),
-        Mistake(
-            "parts swapped",
-            _unmerge_swapped,
-            "the two parts of a pair are swapped: the left one comes first",
-        ),
-        Mistake(
-            "bytes dropped",
-            lambda ids, merges: [byte for token_id in ids if token_id > 255 for byte in _unmerge([token_id], merges)],
-            "IDs below 256 are missing: they are already bytes and stay as they are",
-        ),
-        Mistake(
-            "nothing undone",
-            lambda ids, merges: ids,
-            "the IDs came back unchanged: split every ID of 256 or more into its parts",
-        ),
-    ],
-    where="section 1.4",
-)
+class Documents(Exercise, number="1.5", where="section 1.8", asks="one list of IDs"):
+    # Each ends with a symbol, so that no token crosses to the next even where nothing separates them.
+    cases = {
+        "two documents": (["Mind the step!", "Ladders are wet."],),
+        "a document that mentions <|endoftext|>": (["He typed <|endoftext|> here.", "And then?", "Nothing."],),
+        "equal documents": (["Yes.", "No.", "Yes.", "Oh, yes.", "No.", "Yes."],),
+        "empty documents": (["", "", "Rain.", "", "Fog.", ""],),
+    }
+    edges = {
+        "one document": (["Only one document today."],),
+        "whitespace around documents": (["  Low tide. ", "\nHigh tide.\n\n", " Slack. "],),
+    }
 
-# 1.4  Count tokens without running the tokenizer.
+    def right(documents):
+        return _row(text_to_ids(document).tolist() for document in documents)
 
-_TEXTS = ("12:30", "the  cat", "ice-cream", "I'm", "hello--world", "a\n\nb")
+    def text_trusted(documents):
+        """a document that only mentions <|endoftext|> is cut in two: a text must not be able to do that"""
+        return text_to_ids(END_OF_TEXT.join(documents), allow_special=True).tolist()
 
-_COUNTS = Exercise(
-    reference=[3, 3, 3, 2, 3, 4],
-    mistakes=[
-        Mistake(
-            "words",
-            [len(text.split()) for text in _TEXTS],
-            "you counted what is between spaces: punctuation marks and newlines are tokens too",
-        ),
-        Mistake(
-            "characters",
-            [len(text) for text in _TEXTS],
-            "you counted characters: a run of letters or of digits is one pre-token",
-        ),
-        Mistake(
-            "letters only",
-            [2, 2, 2, 2, 2, 2],
-            "you counted runs of letters and digits: punctuation, runs of spaces and newlines are pieces too",
-        ),
-        Mistake(
-            "newlines together",
-            [3, 3, 3, 2, 3, 3],
-            "all right except the last: before a word, a run of spaces or newlines leaves its last one separate",
-        ),
-        Mistake(
-            "punctuation one by one",
-            [3, 3, 3, 2, 4, 4],
-            "all right except hello--world: a run of punctuation is one pre-token",
-        ),
-        Mistake(
-            "ending split up",
-            [3, 3, 3, 3, 3, 4],
-            "all right except I'm: 'm is one of the English contractions that the pattern knows",
-        ),
-        Mistake(
-            "both spaces with the word",
-            [3, 2, 3, 2, 3, 4],
-            "all right except the two spaces: only one goes with the word, the other is a piece of its own",
-        ),
-        Mistake(
-            "both spaces separate",
-            [3, 4, 3, 2, 3, 4],
-            "all right except the two spaces: the last one goes with the word after it",
-        ),
-    ],
-    where="section 1.5",
-)
+    def separator_as_text(documents):
+        """<|endoftext|> comes between the documents as ordinary text, in several tokens: put in the ID 50256"""
+        return text_to_ids(END_OF_TEXT.join(documents)).tolist()
 
-# 1.5  Untrusted documents in one row.
+    def mention_refused(documents):
+        """your function raises ValueError for a document that mentions <|endoftext|>: take it as ordinary text"""
+        return _row(get_tokenizer().encode(document) for document in documents)
+
+    def mention_removed(documents):
+        """<|endoftext|> is missing from the document that mentions it: it is ordinary text there"""
+        return Documents.right([document.replace(END_OF_TEXT, "") for document in documents])
+
+    def empty_documents_lost(documents):
+        """an empty document has lost its 50256: it is a document like any other"""
+        return Documents.right([document for document in documents if document])
+
+    def start_decided_by_content(documents):
+        """empty documents at the start have lost their 50256: go by the index, not by what is there so far"""
+        ids = []
+        for document in documents:
+            ids += [END_OF_TEXT_ID] * bool(ids) + text_to_ids(document).tolist()
+        return ids
+
+    def last_decided_by_content(documents):
+        """a document that equals the last one has lost its 50256: go by the index, not by the content"""
+        ids = []
+        for document in documents:
+            ids += text_to_ids(document).tolist() + [END_OF_TEXT_ID] * (document != documents[-1])
+        return ids
+
+    def after_the_last_too(documents):
+        """50256 also follows the last document: here it comes only between two documents"""
+        return [*Documents.right(documents), END_OF_TEXT_ID]
+
+    def before_the_first_too(documents):
+        """50256 also comes before the first document: here it comes only between two documents"""
+        return [END_OF_TEXT_ID, *Documents.right(documents)]
+
+    def equal_documents_lost(documents):
+        """of equal documents only the first is there: each counts, however often it occurs"""
+        return Documents.right([*dict.fromkeys(documents)])
+
+    def only_the_first(documents):
+        """only the first document is there: does the `return` come before the end of the loop?"""
+        return text_to_ids(documents[0]).tolist()
+
+    def only_the_last(documents):
+        """only the last document is there: does each replace what is there so far?"""
+        return text_to_ids(documents[-1]).tolist()
+
+    def no_separator(documents):
+        """nothing separates the documents: the model would read them as one"""
+        return text_to_ids("".join(documents)).tolist()
+
+    def lists_in_the_list(documents):
+        """each document is a list within the list: put its IDs themselves in the list"""
+        return _row([text_to_ids(document).tolist()] for document in documents)
+
+    def one_list_per_document(documents):
+        """each document is a list of its own: put all IDs in one list, with 50256 between documents"""
+        return [text_to_ids(document).tolist() for document in documents]
 
 
-def _ids(text: str, allow_special: bool = False) -> list[int]:
-    return text_to_ids(text, allow_special).tolist()
+class PadLeft(Exercise, number="1.6", where="section 1.10", asks="a batch and its mask"):
+    # The ID of ! is 0, and that of a comma is 11.
+    cases = {
+        "two texts": (["Every effort moves you forward", "Every day"],),
+        "pad_id=0": (["Last boat!", "Good night, and mind the step", " Finish!", "! Go\n"], 0),
+        "pad_id=11": (["Low tide, and fog", "Wait"], 11),
+    }
+    edges = {"texts of one length": (["one", "two"],), "one text": (["Mind the step!"],)}
 
+    def right(texts, pad_id=END_OF_TEXT_ID):
+        rows = [text_to_ids(text).tolist() for text in texts]
+        gaps = [max(map(len, rows)) - len(row) for row in rows]
+        batch = torch.tensor([[pad_id] * gap + row for gap, row in zip(gaps, rows)])
+        is_token = torch.tensor([[False] * gap + [True] * len(row) for gap, row in zip(gaps, rows)])
+        return batch, is_token
 
-def _join(documents: list[str], after_last: bool = False, allow_special: bool = False) -> list[int]:
-    ids = [token_id for document in documents for token_id in [*_ids(document, allow_special), END_OF_TEXT_ID]]
-    return ids if after_last else ids[:-1]
+    def padded_right(texts, pad_id=END_OF_TEXT_ID):
+        """the padding is on the right: every text must end in the last column"""
+        return pad_texts(texts, pad_id)
 
+    def texts_reversed(texts, pad_id=END_OF_TEXT_ID):
+        """the padding is on the left, but the texts run backwards"""
+        return tuple(tensor.flip(1) for tensor in pad_texts(texts, pad_id))
 
-_DOCUMENTS = Exercise(
-    reference=_join,
-    cases=[
-        (["Mind the step", "ladders are wet"],),
-        (["One only."],),
-        (["He typed <|endoftext|> here.", "And then?", "Nothing."],),
-        (["", "Yes.", "", "No.", "Yes."],),
-    ],
-    mistakes=[
-        Mistake(
-            "text trusted",
-            lambda documents: _ids(END_OF_TEXT.join(documents), allow_special=True),
-            "a document that only *mentions* <|endoftext|> was cut in two: a text must not be able to do that",
-        ),
-        Mistake(
-            "separator as text",
-            lambda documents: _ids(END_OF_TEXT.join(documents)),
-            "the end of a document became seven ordinary tokens, because the separator was joined in as text",
-        ),
-        Mistake(
-            "empty document swallowed",
-            lambda documents: _join([document for document in documents if document]),
-            "an empty document has lost its 50256: it is a document like any other",
-        ),
-        Mistake(
-            "start decided by content",
-            lambda documents: _join(documents[next((i for i, d in enumerate(documents) if d), 0) :]),
-            "empty documents at the start have lost their 50256: go by the index, not by what is in the list so far",
-        ),
-        Mistake(
-            "refused",
-            lambda documents: [token_id for document in documents for token_id in get_tokenizer().encode(document)],
-            "a document that contains <|endoftext|> makes your function raise an error: treat it as ordinary text",
-        ),
-        Mistake(
-            "a list of lists",
-            lambda documents: [_ids(document) for document in documents],
-            "that is one list per document: the exercise asks for one list of IDs",
-        ),
-        Mistake(
-            "no separator",
-            lambda documents: [token_id for document in documents for token_id in _ids(document)],
-            "nothing separates the documents: the model would read them as one",
-        ),
-        Mistake(
-            "joined as one text",
-            lambda documents: _ids("".join(documents)),
-            "the documents were joined before encoding: nothing separates them, and tokens may cross the boundary",
-        ),
-        Mistake(
-            "after the last too",
-            lambda documents: _join(documents, after_last=True),
-            "50256 also follows the last document: here it goes only between two documents",
-        ),
-        Mistake(
-            "before each",
-            lambda documents: [END_OF_TEXT_ID, *_join(documents)],
-            "50256 also precedes the first document: here it goes only between two documents",
-        ),
-    ],
-    where="section 1.8",
-)
+    def ids_not_moved(texts, pad_id=END_OF_TEXT_ID):
+        """the mask is right, but the IDs are still on the left"""
+        return pad_texts(texts, pad_id)[0], PadLeft.right(texts)[1]
 
-# 1.6  Padding on the left.
+    def mask_not_moved(texts, pad_id=END_OF_TEXT_ID):
+        """the IDs are right, but the mask still says that the tokens are on the left"""
+        return PadLeft.right(texts, pad_id)[0], pad_texts(texts)[1]
 
+    def mask_inverted(texts, pad_id=END_OF_TEXT_ID):
+        """the mask is inverted: True means that the entry is a token"""
+        return PadLeft.right(texts, pad_id)[0], ~PadLeft.right(texts)[1]
 
-def _pad_left(texts: list[str], pad_id: int = END_OF_TEXT_ID) -> tuple[torch.Tensor, torch.Tensor]:
-    batch, is_token = pad_texts(texts, pad_id)
-    shifts = (~is_token).sum(dim=1).tolist()
-    rows = list(zip(batch, is_token, shifts))
-    return torch.stack([b.roll(s) for b, _, s in rows]), torch.stack([m.roll(s) for _, m, s in rows])
+    def mask_false_everywhere(texts, pad_id=END_OF_TEXT_ID):
+        """the IDs are right, but the mask is False everywhere: it is True where there is a token"""
+        return PadLeft.right(texts, pad_id)[0], torch.zeros_like(PadLeft.right(texts)[1])
 
+    def mask_true_everywhere(texts, pad_id=END_OF_TEXT_ID):
+        """the IDs are right, but the mask is True everywhere: it is False where there is padding"""
+        return PadLeft.right(texts, pad_id)[0], torch.ones_like(PadLeft.right(texts)[1])
 
-def _cut(texts: list[str], pad_id: int = END_OF_TEXT_ID) -> tuple[torch.Tensor, torch.Tensor]:
-    rows = [text_to_ids(text) for text in texts]
-    batch = torch.stack([row[: min(map(len, rows))] for row in rows])
-    return batch, torch.ones_like(batch, dtype=torch.bool)
+    def integer_mask(texts, pad_id=END_OF_TEXT_ID):
+        """the mask is right, but made of numbers: use True and False (torch.bool), which can select entries"""
+        return PadLeft.right(texts, pad_id)[0], PadLeft.right(texts)[1].long()
 
+    def mask_from_the_ids(texts, pad_id=END_OF_TEXT_ID):
+        """the mask says that a token whose ID equals pad_id is padding: go by the lengths, not by the IDs"""
+        return PadLeft.right(texts, pad_id)[0], PadLeft.right(texts, pad_id)[0] != pad_id
 
-_PAD_LEFT = Exercise(
-    reference=_pad_left,
-    cases=[
-        (["Every effort moves you forward", "Every day"],),
-        (["Good night, and mind the", "Last boat!", "Finish!"], 0),
-        (["one", "two"],),
-    ],
-    mistakes=[
-        Mistake(
-            "padded right",
-            pad_texts,
-            "the padding is on the right: every text must end in the last column",
-        ),
-        Mistake(
-            "texts reversed",
-            lambda texts, pad_id=END_OF_TEXT_ID: tuple(tensor.flip(1) for tensor in pad_texts(texts, pad_id)),
-            "the padding is on the left, but the texts run backwards: flip reverses them too",
-        ),
-        Mistake(
-            "integer mask",
-            lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], _pad_left(texts, pad_id)[1].long()),
-            "the mask is right, but made of 0 and 1: use True and False (torch.bool), which can select entries",
-        ),
-        Mistake(
-            "mask not moved",
-            lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], pad_texts(texts, pad_id)[1]),
-            "the IDs moved to the right, but the mask still says that the tokens are on the left",
-        ),
-        Mistake(
-            "mask inverted",
-            lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], ~_pad_left(texts, pad_id)[1]),
-            "the mask is inverted: True means that the entry is a token",
-        ),
-        Mistake(
-            "mask from the IDs",
-            lambda texts, pad_id=END_OF_TEXT_ID: (_pad_left(texts, pad_id)[0], _pad_left(texts, pad_id)[0] != pad_id),
-            "the mask was made from the IDs: a real token whose ID equals pad_id is taken for padding",
-        ),
-        Mistake(
-            "pad_id ignored",
-            lambda texts, pad_id=END_OF_TEXT_ID: _pad_left(texts),
-            "the rows are always filled with 50256: fill them with pad_id",
-        ),
-        Mistake(
-            "cut",
-            _cut,
-            "the long rows were cut to the length of the shortest: padding must keep every token",
-        ),
-        Mistake(
-            "mask forgotten",
-            lambda texts, pad_id=END_OF_TEXT_ID: _pad_left(texts, pad_id)[0],
-            "the batch is right, but the mask is missing: return (batch, is_token)",
-        ),
-    ],
-    where="section 1.10",
-)
+    def pad_id_ignored(texts, pad_id=END_OF_TEXT_ID):
+        """the rows are always filled with 50256: fill them with pad_id"""
+        return PadLeft.right(texts)
 
-EXERCISES = {
-    "1.A": _SPLIT,
-    "1.B": _DECODE,
-    "1.C": _READ,
-    "1.1": _APPLY,
-    "1.2": _BY_HAND,
-    "1.3": _UNMERGE,
-    "1.4": _COUNTS,
-    "1.5": _DOCUMENTS,
-    "1.6": _PAD_LEFT,
-}
+    def filled_with_0(texts, pad_id=END_OF_TEXT_ID):
+        """the rows are always filled with 0: fill them with pad_id"""
+        return PadLeft.right(texts, 0)

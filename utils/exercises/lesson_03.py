@@ -1,339 +1,382 @@
 """The exercises of lesson 3, embeddings."""
 
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, tensor
 
-from utils.exercises import Exercise, Mistake
-
-_TABLE = torch.tensor(
-    [[2.0, 0.1, 0.0], [1.2, 0.8, 2.0], [0.2, 4.0, 8.0], [4.0, 0.5, 0.4], [-1.0, 0.3, 0.2], [0.6, 0.6, 0.5]]
-)
-
-# 3.A  Positions run along the token axis.
-
-_VECTORS = torch.arange(24.0).reshape(2, 3, 4)
-_SQUARE = torch.arange(36.0).reshape(3, 3, 4)
-_POSITIONS = 100 * torch.arange(1.0, 21.0).reshape(5, 4)
-
-_ADD = Exercise(
-    keeps_arguments=True,
-    reference=lambda vectors, table: vectors + table[: vectors.shape[1]],
-    cases=[(_VECTORS, _POSITIONS), (_SQUARE, _POSITIONS), (_VECTORS[:, :1], _POSITIONS)],
-    mistakes=[
-        Mistake(
-            "along the batch",
-            lambda vectors, table: vectors + table[: vectors.shape[0], None],
-            "all tokens of a text get the same position, and every text a different one: positions run along the batch",
-        ),
-        Mistake(
-            "one position for all",
-            lambda vectors, table: vectors + table[0],
-            "every token gets position 0: position t needs row t",
-        ),
-        Mistake(
-            "counted from 1",
-            lambda vectors, table: vectors + table[1 : vectors.shape[1] + 1],
-            "the first token got row 1 of the positions: counting starts at 0",
-        ),
-        Mistake(
-            "counted from the end",
-            lambda vectors, table: vectors + table[-vectors.shape[1] :],
-            "the text got the last rows of the table: it starts at position 0, however short it is",
-        ),
-        Mistake(
-            "side by side",
-            lambda vectors, table: torch.cat([vectors, table[: vectors.shape[1]].expand_as(vectors)], dim=-1),
-            "the vectors are side by side, with twice as many entries: here positions are added",
-        ),
-    ],
-    where="section 3.6",
-)
-
-# 3.B  An ID that the table does not have is an error.
+from utils.exercises import Exercise
 
 
-def _look_up(ids: Tensor, table: Tensor) -> Tensor:
-    if ids.min() < 0 or ids.max() >= len(table):
-        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
-    return table[ids]
+def _numbers(*shape: int) -> Tensor:
+    """Return numbers of both signs, the same in each run."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def _one_too_far(ids: Tensor, table: Tensor) -> Tensor:
-    if ids.min() < 0 or ids.max() > len(table):
-        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
-    return table[ids]
+class AddPositions(Exercise, number="3.A", where="section 3.6", asks="a new tensor of the same shape"):
+    cases = {
+        "two texts of three tokens": (_numbers(2, 3, 5), _numbers(7, 5)),
+        "five texts of two tokens": (_numbers(5, 2, 3), _numbers(11, 3)),
+        "as many texts as tokens": (_numbers(3, 3, 4), _numbers(10, 4)),
+    }
+    edges = {
+        "texts as long as the table": (_numbers(2, 6, 4), _numbers(6, 4)),
+        "texts of one token": (_numbers(4, 1, 2), _numbers(8, 2)),
+        "one text": (_numbers(1, 4, 3), _numbers(9, 3)),
+    }
+
+    def right(token_vectors, position_table):
+        return token_vectors + position_table[: token_vectors.shape[1]]
+
+    def along_the_batch(token_vectors, position_table):
+        """all tokens of a text get the same position, and every text a different one: positions run along the batch"""
+        return token_vectors + position_table[: len(token_vectors), None]
+
+    def lined_up_with_the_texts(token_vectors, position_table):
+        """there is one position per token, but along the axis of the texts: shapes line up from the right"""
+        return token_vectors + position_table[: token_vectors.shape[1], None]
+
+    def as_many_as_texts(token_vectors, position_table):
+        """the number of positions is the number of texts: each text needs as many positions as it has tokens"""
+        return token_vectors + position_table[: len(token_vectors)]
+
+    def whole_table(token_vectors, position_table):
+        """all positions of the table are added: take only as many as a text has tokens"""
+        return token_vectors + position_table
+
+    def counted_on(token_vectors, position_table):
+        """each text goes on counting where the one before it ended: every text starts at position 0"""
+        return token_vectors + position_table[: token_vectors[..., 0].numel()].view_as(token_vectors)
+
+    def counted_from_1(token_vectors, position_table):
+        """positions are counted from 1: the first token of each text needs row 0"""
+        return token_vectors + position_table.roll(-1, dims=0)[: token_vectors.shape[1]]
+
+    def vectors_left_out(token_vectors, position_table):
+        """those are the position vectors alone: add them to the token vectors"""
+        return position_table[: token_vectors.shape[1]].expand_as(token_vectors)
+
+    def one_position_for_all(token_vectors, position_table):
+        """every token gets position 0: the token at position t needs row t"""
+        return token_vectors + position_table[0]
 
 
-def _upper_only(ids: Tensor, table: Tensor) -> Tensor:
-    if ids.max() >= len(table):
-        raise ValueError(f"IDs are 0..{len(table) - 1}, not {ids.tolist()}")
-    return table[ids]
+class LookUp(Exercise, number="3.B", where="section 3.6", asks="a tensor with one row per ID"):
+    cases = {
+        "three correct IDs": (tensor([2, 5, 1]), _numbers(6, 3)),
+        "two correct IDs, one of them 0": (tensor([3, 0]), _numbers(5, 4)),
+        "correct IDs of a longer table": (tensor([3, 7, 3]), _numbers(9, 2)),
+        "ID 99": (tensor([1, 99]), _numbers(6, 3)),
+        "ID −1": (tensor([3, -1]), _numbers(6, 3)),
+        "an ID equal to vocab_size": (tensor([6]), _numbers(6, 7)),
+        "a wrong ID before a correct one": (tensor([5, 1]), _numbers(4, 2)),
+    }
+    edges = {"a negative ID before a correct one": (tensor([-3, 1]), _numbers(5, 2))}
+
+    def right(ids, table):
+        if ids.min() < 0 or ids.max() >= len(table):
+            raise ValueError
+        return table[ids]
+
+    def clamped(ids, table):
+        """ID 99 silently returns the table's last row: the error is hidden, not fixed"""
+        return table[ids.clamp(min=0, max=len(table) - 1)]
+
+    def not_checked(ids, table):
+        """ID 99 raises torch's IndexError, and −1 returns the last row: raise ValueError for an ID past either end"""
+        return table[ids]
+
+    def left_out(ids, table):
+        """wrong IDs are left out, so there are silently fewer rows than IDs"""
+        return table[ids[(ids >= 0) & (ids < len(table))]]
+
+    def one_too_far(ids, table):
+        """an ID equal to vocab_size is not noticed: the last row is vocab_size − 1"""
+        if ids.min() < 0 or ids.max() > len(table):
+            raise ValueError
+        return table[ids]
+
+    def last_refused(ids, table):
+        """the last row's ID is refused, but it is correct: the IDs go from 0 to vocab_size − 1"""
+        if ids.min() < 0 or ids.max() >= len(table) - 1:
+            raise ValueError
+        return table[ids]
+
+    def first_refused(ids, table):
+        """ID 0 is refused, but it is correct: the IDs go from 0 to vocab_size − 1"""
+        if ids.min() <= 0 or ids.max() >= len(table):
+            raise ValueError
+        return table[ids]
+
+    def upper_end_only(ids, table):
+        """ID −1 still returns the last row: Python counts it from the end, so check for IDs below 0 as well"""
+        if ids.max() >= len(table):
+            raise ValueError
+        return table[ids]
 
 
-_LOOK_UP = Exercise(
-    reference=_look_up,
-    cases=[
-        (torch.tensor([0, 5, 2]), _TABLE),
-        (torch.tensor([1, 99]), _TABLE),
-        (torch.tensor([3, -1]), _TABLE),
-        (torch.tensor([6]), _TABLE),
-    ],
-    mistakes=[
-        Mistake(
-            "clamped",
-            lambda ids, table: table[ids.clamp(min=0, max=len(table) - 1)],
-            "ID 99 silently returns the table's last row: the error is hidden, not fixed",
-        ),
-        Mistake(
-            "torch's own error",
-            lambda ids, table: table[ids],
-            "a large ID raises torch's IndexError, and −1 returns the last row: check both ends and raise ValueError",
-        ),
-        Mistake(
-            "wrapped around",
-            lambda ids, table: table[ids % len(table)],
-            "IDs wrap around: 99 returns some other token's row",
-        ),
-        Mistake(
-            "left out",
-            lambda ids, table: table[ids[(ids >= 0) & (ids < len(table))]],
-            "invalid IDs are left out, so there are silently fewer rows than tokens",
-        ),
-        Mistake(
-            "one too far",
-            _one_too_far,
-            "with a table of 6 rows, ID 6 slips through to torch: rows are 0 to 5, so use >=",
-        ),
-        Mistake(
-            "upper end only",
-            _upper_only,
-            "ID −1 still returns the last row: Python counts it from the end, so check for IDs below 0 as well",
-        ),
-    ],
-    where="section 3.6",
-)
+class Cosine(Exercise, number="3.1", where="section 3.1", asks="a number"):
+    cases = [
+        (tensor([2.0, 0.1, 0.0]), tensor([1.2, 0.8, 2.0])),
+        (tensor([3.0, -1.0]), tensor([-0.5, 2.0])),
+        (tensor([0.4, -7.0, 1.0, 2.5]), tensor([-0.2, 3.0, 0.3, 0.6])),
+    ]
+    edges = [(tensor([2.0, 1.0]), tensor([-3.0, 6.0])), (tensor([0.3, -0.4]), tensor([0.3, -0.4]))]
 
-# 3.1  Cosine.
+    def right(a, b):
+        return a @ b / (a.norm() * b.norm())
 
-_COSINE = Exercise(
-    reference=lambda a, b: a @ b / (a.norm() * b.norm()),
-    cases=[(_TABLE[0], _TABLE[1]), (_TABLE[1], _TABLE[2]), (10 * _TABLE[4], _TABLE[2]), (_TABLE[4], _TABLE[0])],
-    mistakes=[
-        Mistake(
-            "dot product",
-            lambda a, b: a @ b,
-            "that is the dot product, which is large for long vectors: divide by both norms",
-        ),
-        Mistake(
-            "not summed",
-            lambda a, b: a * b / (a.norm() * b.norm()),
-            "the products are not added up: * multiplies entry by entry, @ is the dot product",
-        ),
-        Mistake(
-            "absolute value",
-            lambda a, b: (a @ b).abs() / (a.norm() * b.norm()),
-            "vectors that point in opposite directions have a negative cosine, but yours is positive",
-        ),
-        Mistake(
-            "norms added",
-            lambda a, b: a @ b / (a.norm() + b.norm()),
-            "the norms are added: divide by their product",
-        ),
-        Mistake(
-            "one norm",
-            lambda a, b: a @ b / a.norm(),
-            "you divided only by the first vector's norm: the length of the second still counts",
-        ),
-        Mistake(
-            "square root missing",
-            lambda a, b: a @ b / ((a @ a) * (b @ b)),
-            "you divide by the squared norms: the norm is the square root of a @ a",
-        ),
-    ],
-    where="section 3.1",
-)
+    def dot_product(a, b):
+        """that is the dot product, which grows with the lengths of the vectors: divide by both norms"""
+        return a @ b
 
-# 3.2  Look up with a matrix product.
+    def not_added_up(a, b):
+        """there is one number per entry: the products still have to be added up"""
+        return a * b / (a.norm() * b.norm())
+
+    def first_norm_only(a, b):
+        """the dot product is divided only by the norm of a: the length of b still counts"""
+        return a @ b / a.norm()
+
+    def second_norm_only(a, b):
+        """the dot product is divided only by the norm of b: the length of a still counts"""
+        return a @ b / b.norm()
+
+    def second_norm_multiplied(a, b):
+        """the dot product is divided by the norm of a, but multiplied by the norm of b: divide by both"""
+        return a @ b / a.norm() * b.norm()
+
+    def norms_added(a, b):
+        """the dot product is divided by the sum of the norms: divide by their product"""
+        return a @ b / (a.norm() + b.norm())
+
+    def norms_squared(a, b):
+        """the norms are squared: the norm is the square root of the dot product with itself"""
+        return a @ b / ((a @ a) * (b @ b))
+
+    def sign_lost(a, b):
+        """the cosine of vectors that point away from each other is negative, but yours is positive"""
+        return (a @ b).abs() / (a.norm() * b.norm())
+
+    def cut_off_at_0(a, b):
+        """a negative cosine comes out as 0: the cosine is between −1 and 1"""
+        return (a @ b / (a.norm() * b.norm())).clamp(min=0)
+
+    def distance(a, b):
+        """that is 1 minus the cosine: the exercise asks for the cosine itself"""
+        return 1 - a @ b / (a.norm() * b.norm())
+
+    def angle(a, b):
+        """that is the angle: the exercise asks for its cosine"""
+        return torch.acos(a @ b / (a.norm() * b.norm()))
 
 
-def _one_hot(ids: Tensor, table: Tensor) -> Tensor:
-    return F.one_hot(ids, num_classes=len(table)).to(table.dtype)
+class EmbedByMatmul(Exercise, number="3.2", where="section 3.2", asks="a tensor with one row per ID"):
+    cases = {
+        "four IDs": (tensor([2, 5, 0, 5]), _numbers(8, 3)),
+        "two IDs": (tensor([6, 0]), _numbers(7, 4)),
+        "five IDs": (tensor([8, 1, 3, 9, 3]), _numbers(11, 2)),
+    }
+    edges = {"one ID": (tensor([40]), _numbers(60, 5))}
+
+    def right(ids, table):
+        return F.one_hot(ids, num_classes=len(table)).to(table.dtype) @ table
+
+    def integers(ids, table):
+        """integers are multiplied with floating-point numbers (one_hot returns integers): convert them first"""
+        return F.one_hot(ids, num_classes=len(table)) @ table
+
+    def as_long_as_the_largest(ids, table):
+        """the one-hot vectors have just enough entries for the largest ID: they need vocab_size entries"""
+        return F.one_hot(ids).to(table.dtype) @ table
+
+    def too_short(ids, table):
+        """the one-hot vectors are too short for these IDs: num_classes must be vocab_size"""
+        return F.one_hot(ids, num_classes=len(ids)).to(table.dtype) @ table
+
+    def not_multiplied(ids, table):
+        """those are the one-hot vectors: multiply them with the table"""
+        return F.one_hot(ids, num_classes=len(table))
+
+    def entry_by_entry(ids, table):
+        """the one-hot vectors and the table are combined entry by entry: the matrix product is @"""
+        return F.one_hot(ids, num_classes=len(table)) * table
+
+    def operands_swapped(ids, table):
+        """the table comes first in the product: the one-hot vectors must come first, since they pick its rows"""
+        return table @ F.one_hot(ids, num_classes=len(table)).to(table.dtype)
+
+    def one_vector_for_all(ids, table):
+        """the rows are added up, those of equal IDs only once: each ID needs a one-hot vector of its own"""
+        return table[ids.unique()].sum(dim=0)
 
 
-_MATMUL = Exercise(
-    reference=lambda ids, table: _one_hot(ids, table) @ table,
-    cases=[(torch.tensor([2, 5, 2]), _TABLE), (torch.tensor([0, 1]), _TABLE), (torch.tensor([4]), _TABLE)],
-    mistakes=[
-        Mistake(
-            "integers",
-            lambda ids, table: F.one_hot(ids, num_classes=len(table)) @ table,
-            "one_hot returns integers and the table is floating-point: convert one to the other's dtype first",
-        ),
-        Mistake(
-            "number of classes inferred",
-            lambda ids, table: F.one_hot(ids).to(table.dtype) @ table,
-            "without num_classes, one_hot is only as wide as the largest ID here: it must be vocab_size wide",
-        ),
-        Mistake(
-            "rows added up",
-            lambda ids, table: _one_hot(ids, table).sum(dim=0) @ table,
-            "the one-hot rows are added up before the product: that leaves one vector, but each token needs its own",
-        ),
-        Mistake(
-            "IDs as quantities",
-            lambda ids, table: ids[:, None] * table[0],
-            "the IDs are multiplied as if they were quantities: they are labels",
-        ),
-    ],
-    where="section 3.2",
-)
+class EmbeddingParameters(Exercise, number="3.3", where="section 3.2", asks="one number"):
+    cases = [(30_000, 512, 384), (100, 16, 8), (7, 20, 5)]
 
-# 3.3  Parameters of both tables.
+    def right(vocab_size, context_length, emb_dim):
+        return (vocab_size + context_length) * emb_dim
 
-_PARAMETERS = Exercise(
-    reference=lambda vocab_size, context_length, emb_dim: (vocab_size + context_length) * emb_dim,
-    cases=[(50_257, 1_024, 768), (100, 16, 8), (7, 1, 3)],
-    mistakes=[
-        Mistake(
-            "positions forgotten",
-            lambda vocab_size, context_length, emb_dim: vocab_size * emb_dim,
-            "that is the token table alone: positions have a table too",
-        ),
-        Mistake(
-            "one table of pairs",
-            lambda vocab_size, context_length, emb_dim: vocab_size * context_length * emb_dim,
-            "that would be one row per token and position: the two tables are separate, and their rows are added",
-        ),
-        Mistake(
-            "numbers for positions",
-            lambda vocab_size, context_length, emb_dim: vocab_size * emb_dim + context_length,
-            "a position is a whole row of emb_dim entries, not a single number",
-        ),
-        Mistake(
-            "biases added",
-            lambda vocab_size, context_length, emb_dim: (vocab_size + context_length) * emb_dim + 2 * emb_dim,
-            "you added a bias for each table: an embedding table has no bias",
-        ),
-    ],
-    where="section 3.2",
-)
+    def positions_forgotten(vocab_size, context_length, emb_dim):
+        """that is the token table alone: positions have a table too"""
+        return vocab_size * emb_dim
 
-# 3.4  What stays the same when two tokens are swapped.
+    def tokens_forgotten(vocab_size, context_length, emb_dim):
+        """that is the position table alone: tokens have a table too"""
+        return context_length * emb_dim
 
-_SWAP = Exercise(
-    reference=[True, False, True, True],
-    mistakes=[
-        Mistake(
-            "the sum tells the order",
-            [True, False, True, False],
-            "all right except (d): the sum of all tokens plus the sum of all positions does not depend on the order",
-        ),
-        Mistake(
-            "all rows change",
-            [True, False, False, True],
-            "all right except (c): a row is its own token plus its own position, and neither changed there",
-        ),
-        Mistake(
-            "order never shows",
-            [True, True, True, True],
-            "all right except (b): another token is at that position now, so the row is different",
-        ),
-        Mistake(
-            "everything changes",
-            [False, False, False, False],
-            "you say that everything changes: the sum (a) is over the same tokens, and other positions keep their rows",
-        ),
-    ],
-    where="section 3.5",
-)
+    def one_table_of_pairs(vocab_size, context_length, emb_dim):
+        """that would be one row for each token at each position: the tables are separate, and their rows are added"""
+        return vocab_size * context_length * emb_dim
 
-# 3.5  Nearest rows by cosine.
+    def rows_counted(vocab_size, context_length, emb_dim):
+        """that is the number of rows: each of them has emb_dim entries"""
+        return vocab_size + context_length
+
+    def one_number_per_token(vocab_size, context_length, emb_dim):
+        """the tokens count as one number each: their rows have emb_dim entries too"""
+        return vocab_size + context_length * emb_dim
+
+    def one_number_per_position(vocab_size, context_length, emb_dim):
+        """the positions count as one number each: their rows have emb_dim entries too"""
+        return vocab_size * emb_dim + context_length
+
+    def arguments_swapped(vocab_size, context_length, emb_dim):
+        """context_length and emb_dim are swapped: the second argument is context_length"""
+        return (vocab_size + emb_dim) * context_length
+
+    def biases(vocab_size, context_length, emb_dim):
+        """that is one number too many per row: a row has emb_dim entries, and an embedding table has no bias"""
+        return (vocab_size + context_length) * (emb_dim + 1)
 
 
-_TWINS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.1]])
+class StaysTheSame(Exercise, number="3.4", where="section 3.5", asks="a list of four values, each True or False"):
+    def right():
+        return [True, False, True, True]
+
+    def a_sum_knows_the_order():
+        """a sum is the same in whatever order its parts are added"""
+        yield from product([False], *3 * [[True, False]])
+
+    def positions_change_the_sum():
+        """with positions, too: the sum of all rows is the sum of the tokens plus the sum of the positions"""
+        yield from product([True], *2 * [[True, False]], [False])
+
+    def rows_taken_for_others():
+        """a row is its own token's vector plus its own position's: go through the rows again"""
+        yield from ([True, True, True, True], [True, True, False, True], [True, False, False, True])
 
 
 def _cosines(index: int, table: Tensor) -> Tensor:
-    rows = F.normalize(table, dim=1)
-    return rows @ rows[index]
+    return F.cosine_similarity(table, table[index], dim=-1)
 
 
-def _top(scores: Tensor, index: int, k: int, itself: bool = False) -> list[int]:
-    order = scores.argsort(descending=True).tolist()
-    return [row for row in order if itself or row != index][:k]
+def _order(scores: Tensor) -> Tensor:
+    """Return all indices, that of the highest score first."""
+    return scores.argsort(descending=True, stable=True)
 
 
-_NEAREST = Exercise(
-    keeps_arguments=True,
-    reference=lambda index, table, k: _top(_cosines(index, table), index, k),
-    cases=[(0, _TABLE, 5), (1, _TABLE, 2), (2, _TABLE, 3), (5, _TABLE, 1), (2, _TWINS, 3)],
-    mistakes=[
-        Mistake(
-            "itself included",
-            lambda index, table, k: _top(_cosines(index, table), index, k, itself=True),
-            "the word itself is in the list: it is always the nearest, so leave it out",
-        ),
-        Mistake(
-            "dot product",
-            lambda index, table, k: _top(table @ table[index], index, k),
-            "you used the dot product: long vectors win, whatever their direction",
-        ),
-        Mistake(
-            "distance",
-            lambda index, table, k: _top(-(table - table[index]).norm(dim=1), index, k),
-            "you used the distance between the points: the exercise asks for direction, that is, the cosine",
-        ),
-        Mistake(
-            "farthest",
-            lambda index, table, k: _top(-_cosines(index, table), index, k),
-            "those are the farthest: the largest cosine is the nearest",
-        ),
-        Mistake(
-            "order reversed",
-            lambda index, table, k: _top(_cosines(index, table), index, k)[::-1],
-            "the right words, but the nearest comes last: it should come first",
-        ),
-    ],
-    where="sections 3.1 and 3.4",
-)
+def _others(index: int, scores: Tensor) -> Tensor:
+    order = _order(scores)
+    return order[order != index]
 
-# 3.6  Which words become similar.
 
-_ALIKE = Exercise(
-    reference=["bread", "rolls"],
-    mistakes=[
-        Mistake(
-            "in the same sentence",
-            ["bake", "fresh"],
-            "those appear together, which is different: words become similar when they predict the same words",
-        ),
-        Mistake(
-            "two of three",
-            ["books", "maps"],
-            "those share two of the words that they predict; another pair shares all three",
-        ),
-        Mistake(
-            "both at the start",
-            ["they", "we"],
-            "those start their sentences, but share no other words: position does not matter here",
-        ),
-        Mistake(
-            "order",
-            ["rolls", "bread"],
-            "the right words: give them in alphabetical order",
-        ),
-    ],
-    where="section 3.4",
-)
+class Nearest(Exercise, number="3.5", where="sections 3.1 and 3.4", asks="k indices, nearest first"):
+    cases = {  # no dot product is below −2, so that it does not matter how the row itself is left out
+        "six of seven rows": (0, _numbers(7, 3), 6),
+        "three of nine rows": (4, _numbers(9, 2), 3),
+        "a row equal to an earlier one": (2, tensor([[0.0, 5], [3, -1], [0, 5], [0, -2], [-1, 2]]) / 8, 4),
+        "a row equal to a later one": (1, tensor([[-2.0, 0, 0], [3, 0, 0], [3, 0, 0], [1, -4, 2], [-1, 1, 0]]) / 4, 4),
+    }
+    edges = {"the nearest alone": (2, _numbers(6, 4), 1)}
 
-EXERCISES = {
-    "3.A": _ADD,
-    "3.B": _LOOK_UP,
-    "3.1": _COSINE,
-    "3.2": _MATMUL,
-    "3.3": _PARAMETERS,
-    "3.4": _SWAP,
-    "3.5": _NEAREST,
-    "3.6": _ALIKE,
-}
+    def right(index, table, k):
+        return _others(index, _cosines(index, table))[:k]
+
+    def itself_included(index, table, k):
+        """index itself is in the list: every row is nearest to itself, so leave it out"""
+        return _order(_cosines(index, table))[:k]
+
+    def first_left_out(index, table, k):
+        """where another row has the same direction, that one is left out, and index itself is in the list"""
+        return _order(_cosines(index, table))[1 : k + 1]
+
+    def ahead_of_the_negative(index, table, k):
+        """index itself is in the list, ahead of the rows with a negative cosine: leave it out altogether"""
+        return _order(_cosines(index, table).index_fill(0, tensor(index), 0))[:k]
+
+    def dot_products(index, table, k):
+        """those have the largest dot products, in which the length of a row counts too: divide by its norm"""
+        return _others(index, table @ table[index])[:k]
+
+    def dot_products_and_itself(index, table, k):
+        """those have the largest dot products: divide by the norm of each row, and leave out the row itself"""
+        return _order(table @ table[index])[:k]
+
+    def cosines(index, table, k):
+        """those are the cosines: return the indices of their rows"""
+        return _cosines(index, table)[_others(index, _cosines(index, table))][:k]
+
+    def columns_normalised(index, table, k):
+        """the columns are scaled to length 1: a vector is a row, so divide each row by its norm"""
+        columns = F.normalize(table, dim=0)
+        return _others(index, columns @ columns[index])[:k]
+
+    def one_missing(index, table, k):
+        """the last of the k indices is missing: is index itself left out only after k have been chosen?"""
+        return _others(index, _cosines(index, table))[: k - 1]
+
+    def distance(index, table, k):
+        """those are the nearest points, by distance: the cosine compares directions alone"""
+        return _others(index, -(table - table[index]).norm(dim=1))[:k]
+
+    def farthest(index, table, k):
+        """those are the farthest: the largest cosine is the nearest"""
+        return _others(index, -_cosines(index, table))[:k]
+
+    def counted_without_it(index, table, k):
+        """each index after that of the row itself is 1 too small: is the row left out before they are counted?"""
+        others = _others(index, _cosines(index, table))[:k]
+        return others - (others > index).int()
+
+
+_SENTENCES = [
+    s.split() for s in ("we bake fresh bread", "we bake fresh rolls", "they sell old maps", "they sell new books")
+]
+
+
+def _predicted(word: str) -> set[str]:
+    """Return the other words of a word's sentences."""
+    return {other for sentence in _SENTENCES if word in sentence for other in sentence} - {word}
+
+
+def _pairs(which: Callable[[str, str], bool]) -> Iterator[tuple[str, str]]:
+    return (pair for pair in permutations(set().union(*_SENTENCES), 2) if which(*pair))
+
+
+class MostSimilar(Exercise, number="3.6", where="section 3.4", asks="a list of two words"):
+    def right():
+        return ["bread", "rolls"]
+
+    def order():
+        """the right words: give them in alphabetical order"""
+        return ["rolls", "bread"]
+
+    def spelled_otherwise():
+        """the right words, but spelled differently: write them just as in the sentences"""
+        for change in (str.title, str.upper, " {}".format, "{} ".format, "{}.".format, "'{}'".format, '"{}"'.format):
+            yield [change("bread"), change("rolls")]
+
+    def in_one_sentence():
+        """those occur together, so each has to predict the other: similar words have to predict the same words"""
+        yield from _pairs(lambda a, b: a in _predicted(b))
+
+    def two_of_three():
+        """those share two of the three words that they have to predict: another pair shares all"""
+        yield from _pairs(lambda a, b: a not in _predicted(b) and len(_predicted(a) & _predicted(b)) == 2)
+
+    def nothing_in_common():
+        """those never have to predict the same word, and similar words do"""
+        yield from _pairs(lambda a, b: a not in _predicted(b) and not _predicted(a) & _predicted(b))

@@ -1,370 +1,376 @@
 """The exercises of lesson 4, simple attention."""
 
+from collections.abc import Iterator
+from itertools import product
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from utils.attention import simple_attention
-from utils.exercises import Exercise, Mistake
+from utils.exercises import Exercise
 
-_INPUTS = torch.tensor(
-    [
-        [0.43, 0.15, 0.89],
-        [0.55, 0.87, 0.66],
-        [0.57, 0.85, 0.64],
-        [0.22, 0.58, 0.33],
-        [0.77, 0.25, 0.10],
-        [0.05, 0.80, 0.55],
-    ]
-)
-_LONG = _INPUTS[:4] * torch.tensor([[1.0], [4.0], [0.5], [9.0]])
-_SCORES = torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]])
-
-# 4.A  Rows sum to 1.
-
-_ROWS = Exercise(
-    reference=lambda scores: torch.softmax(scores, dim=-1),
-    cases=[(_SCORES,), (3 * _SCORES.T,)],
-    mistakes=[
-        Mistake(
-            "columns sum to 1",
-            lambda scores: torch.softmax(scores, dim=0),
-            "the columns sum to 1: a query's weights are a row, and its sum is something else",
-        ),
-        Mistake(
-            "all sum to 1",
-            lambda scores: torch.softmax(scores.flatten(), dim=0).reshape(scores.shape),
-            "all entries together sum to 1: each query's row must sum to 1 by itself",
-        ),
-        Mistake(
-            "divided by the sum",
-            lambda scores: scores / scores.sum(dim=-1, keepdim=True),
-            "the scores are only divided by their sum: negative scores give negative weights",
-        ),
-    ],
-    where="section 4.5",
-)
-
-# 4.B  The loop that overwrites its own input.
+TEXTS = {
+    "five tokens": torch.tensor(
+        [[0.45, -1.2, 0.9], [1.5, 0.85, -0.6], [-0.7, 0.3, 1.15], [0.2, 1.05, -0.1], [-1.3, -0.55, 0.6]]
+    ),
+    "three tokens": torch.tensor([[0.65, -0.4, 1.2, 0.1], [-0.9, 1.45, 0.3, -1.1], [0.5, 0.7, -0.25, 0.8]]),
+    "as many tokens as entries": torch.tensor([[0.95, -0.4], [1.3, 0.75]]),
+}
 
 
-def _contexts(inputs: Tensor) -> Tensor:
-    return simple_attention(inputs)[0]
+class Rows(Exercise, number="4.A", where="section 4.5", asks="a tensor of weights, one row per query"):
+    cases = {
+        "three tokens": (torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]]),),
+        "two tokens": (torch.tensor([[-0.5, 1.2], [0.8, 0.1]]),),
+    }
+
+    def right(attn_scores):
+        return torch.softmax(attn_scores, dim=-1)
+
+    def columns_sum_to_1(attn_scores):
+        """the columns sum to 1: a query's weights are a row, and its sum is something else"""
+        return torch.softmax(attn_scores, dim=0)
+
+    def weights_of_columns(attn_scores):
+        """the rows sum to 1, but row i holds the weights of column i of the scores: apply softmax to the rows"""
+        return torch.softmax(attn_scores, dim=0).T
+
+    def all_sum_to_1(attn_scores):
+        """all entries together sum to 1: each query's row must sum to 1 by itself"""
+        return attn_scores.exp() / attn_scores.exp().sum()
+
+    def divided_by_other_sums(attn_scores):
+        """column j is divided by the sum of row j: keepdim=True keeps each sum beside its own row"""
+        return attn_scores.exp() / attn_scores.exp().sum(dim=-1)
+
+    def divided_by_the_sum(attn_scores):
+        """the scores are only divided by their sum: negative scores make negative weights"""
+        return attn_scores / attn_scores.sum(dim=-1, keepdim=True)
+
+    def not_divided(attn_scores):
+        """those are the powers: divide each row by its sum"""
+        return attn_scores.exp()
 
 
-def _overwritten(inputs: Tensor) -> Tensor:
-    inputs = inputs.clone()
-    for i in range(len(inputs)):
-        inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
-    return inputs
+class Loop(Exercise, number="4.B", where="section 4.5", asks="a tensor of context vectors, one per token"):
+    cases = {name: (text,) for name, text in TEXTS.items()}
+    edges = {"two other tokens": (torch.tensor([[-0.35, 1.25], [0.85, 0.15]]),)}
+
+    def right(inputs):
+        return simple_attention(inputs)[0]
+
+    def input_overwritten(inputs):
+        """the inputs have changed: what a later token attends to was overwritten on the way"""
+        for i in range(len(inputs)):
+            inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
+        return inputs
+
+    def copy_overwritten(inputs):
+        """the caller's inputs are safe now, but token 1 still attends to the changed token 0: read from the original"""
+        inputs = inputs.clone()
+        for i in range(len(inputs)):
+            inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
+        return inputs
+
+    def changed_vectors_summed(inputs):
+        """the weights are right, but they are multiplied by vectors that have already changed: sum the inputs"""
+        contexts = inputs.clone()
+        for i in range(len(inputs)):
+            contexts[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ contexts
+        return contexts
+
+    def last_row_only(inputs):
+        """only the last row is a context vector, and the others are the inputs: is the copy made in every round?"""
+        return torch.cat([inputs[:-1], simple_attention(inputs)[0][-1:]])
+
+    def first_row_only(inputs):
+        """only row 0 is filled, and the others are 0: is the `return` inside the loop?"""
+        return torch.cat([simple_attention(inputs)[0][:1], torch.zeros_like(inputs[1:])])
+
+    def first_row_alone(inputs):
+        """only row 0 is right, and the others come from whatever was in memory: is the `return` inside the loop?"""
+        return torch.cat([simple_attention(inputs)[0][:1], torch.full_like(inputs[1:], torch.nan)])
+
+    def last_query_only(inputs):
+        """that is one context vector, of the last token: keep those of all tokens"""
+        return simple_attention(inputs)[0][-1]
+
+    def columns_of_weights(inputs):
+        """the weights in each sum do not add up to 1: a query's weights are a row, divided by its own sum"""
+        return simple_attention(inputs)[1].T @ inputs
+
+    def softmax_forgotten(inputs):
+        """the scores are used as weights: softmax is missing"""
+        return inputs @ inputs.T @ inputs
+
+    def weights_not_contexts(inputs):
+        """those are the weights: the context vectors are the weighted sums of the inputs"""
+        return simple_attention(inputs)[1]
 
 
-def _overwritten_in_place(inputs: Tensor) -> Tensor:
-    for i in range(len(inputs)):
-        inputs[i] = torch.softmax(inputs @ inputs[i], dim=-1) @ inputs
-    return inputs
-
-
-_LOOP = Exercise(
-    reference=_contexts,
-    keeps_arguments=True,
-    cases=[(_INPUTS,), (_LONG,)],
-    mistakes=[
-        Mistake(
-            "input overwritten",
-            _overwritten_in_place,
-            "the inputs have changed: what a later token attends to was overwritten on the way",
-        ),
-        Mistake(
-            "copy overwritten",
-            _overwritten,
-            "the caller's inputs are safe now, but token 1 still attends to the changed token 0: write to a new tensor",
-        ),
-        Mistake(
-            "weights, not contexts",
-            lambda inputs: simple_attention(inputs)[1],
-            "those are the weights: the context vectors are the weighted sums of the inputs",
-        ),
-        Mistake(
-            "one for all",
-            lambda inputs: simple_attention(inputs)[0][:1].expand_as(inputs),
-            "all tokens get the context vector of token 0: each token has to be the query once",
-        ),
-    ],
-    where="section 4.5",
-)
-
-# 4.C  A softmax that does not overflow.
-
-
-def _softmax(scores: Tensor) -> Tensor:
-    return torch.softmax(scores, dim=-1)
-
-
-def _naive(scores: Tensor) -> Tensor:
+def naive_softmax(scores: Tensor) -> Tensor:
     return scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
 
 
-def _shifted(scores: Tensor, shift: Tensor | float) -> Tensor:
-    return _naive(scores - shift)
+class Stable(Exercise, number="4.C", where="section 4.3", asks="the softmax of each row, as a tensor"):
+    cases = {
+        "small scores": (torch.tensor([[1.0, 2.0, 3.0], [0.5, -1.0, -2.0]]),),
+        "scores of 1000 and 0": (torch.tensor([[1000.0, 0.0], [0.0, 1.0], [-2.0, 3.0]]),),
+        "scores near -1000 and 500": (torch.tensor([[-1000.0, -1001.0], [500.0, 499.0]]),),
+        "a score of 300": (torch.tensor([[0.0, 300.0, 0.0, 0.0]]),),
+    }
+    edges = {"scores far below 0 alone": (torch.tensor([[-30_000.0, -60_000.0]]),)}
+
+    def right(scores):
+        return torch.softmax(scores, dim=-1)
+
+    def overflow(scores):
+        """small scores are right, but for 1000 and 0 the first weight comes out as nan"""
+        return naive_softmax(scores)
+
+    def limit_moved(scores):
+        """a score of 300 is right now, but for 1000 and 0 the first weight is still nan: subtract the maximum"""
+        return naive_softmax(scores.double())
+
+    def one_maximum_for_all(scores):
+        """one maximum for all rows: a row with scores far below it becomes 0/0, so each row needs its own"""
+        return naive_softmax(scores - scores.max())
+
+    def not_the_maximum(scores):
+        """a score far above the others of its row still overflows: subtract the maximum of each row"""
+        return naive_softmax(scores - scores.mean(dim=-1, keepdim=True))
+
+    def maximum_of_columns(scores):
+        """the maximum of each column is subtracted, which changes the weights: subtract the maximum of each row"""
+        return naive_softmax(scores - scores.max(dim=0).values)
+
+    def divided_by_the_maximum(scores):
+        """the scores are divided by the largest, which changes the weights: subtract it, and they stay the same"""
+        return torch.softmax(scores / scores.max(dim=-1, keepdim=True).values, dim=-1)
+
+    def difference_lost(scores):
+        """500 and 499 get equal weights, so their difference is lost: subtracting the maximum keeps it"""
+        return naive_softmax(scores.clamp(min=-50, max=50))
+
+    def not_divided(scores):
+        """those are the powers, and none overflows: divide each row by its sum"""
+        return (scores - scores.max(dim=-1, keepdim=True).values).exp()
+
+    def nan_hidden(scores):
+        """the weights of 1000 and 0 are both 0: the overflow is hidden, not prevented"""
+        return naive_softmax(scores).nan_to_num()
 
 
-_STABLE = Exercise(
-    keeps_arguments=True,
-    reference=_softmax,
-    cases=[
-        (torch.tensor([[1.0, 2.0, 3.0]]),),
-        (torch.tensor([[1000.0, 0.0], [0.0, 1.0]]),),
-        (torch.tensor([[-1000.0, -1001.0], [500.0, 499.0]]),),
-        (torch.tensor([[0.0, 90.0, 0.0, 0.0]]),),
-    ],
-    mistakes=[
-        Mistake(
-            "overflow",
-            _naive,
-            "small scores are right, but for 1000 and 0 the first weight comes out as nan",
-        ),
-        Mistake(
-            "one maximum for all",
-            lambda scores: _shifted(scores, scores.max()),
-            "one maximum for all rows: a row with scores far below it becomes 0/0, so each row needs its own",
-        ),
-        Mistake(
-            "minimum subtracted",
-            lambda scores: _shifted(scores, scores.min(dim=-1, keepdim=True).values),
-            "you subtract the smallest score, and the largest is then even farther above 0: subtract the largest",
-        ),
-        Mistake(
-            "mean subtracted",
-            lambda scores: _shifted(scores, scores.mean(dim=-1, keepdim=True)),
-            "you subtract the mean, and the largest score can still be far above it: subtract the maximum",
-        ),
-        Mistake(
-            "scores clamped",
-            lambda scores: _naive(scores.clamp(min=-50, max=50)),
-            "scores above 50 become equal, so different scores get equal weights: subtract instead of clamping",
-        ),
-        Mistake(
-            "nan hidden",
-            lambda scores: _naive(scores).nan_to_num(),
-            "nan was replaced with 0, so rows no longer sum to 1: the overflow is hidden, not prevented",
-        ),
-        Mistake(
-            "columns",
-            lambda scores: torch.softmax(scores, dim=0),
-            "the columns sum to 1: apply softmax along the last axis",
-        ),
-    ],
-    where="section 4.3",
-)
+class ScoresFor(Exercise, number="4.1", where="section 4.2", asks="a tensor of scores, one per token"):
+    cases = {name: (text, index) for (name, text), index in zip(TEXTS.items(), [3, 0, 1])}
 
-# 4.1  One line: scores of one query.
+    def right(inputs, index):
+        return inputs @ inputs[index]
 
-_SCORES_FOR = Exercise(
-    reference=lambda inputs, index: inputs @ inputs[index],
-    cases=[(_INPUTS, 1), (_INPUTS, 4), (_LONG, 0)],
-    mistakes=[
-        Mistake(
-            "not summed",
-            lambda inputs, index: inputs * inputs[index],
-            "the products are not added up: a score is one number per token",
-        ),
-        Mistake(
-            "all queries",
-            lambda inputs, index: inputs @ inputs.T,
-            "those are the scores of all queries: the exercise asks for one row",
-        ),
-        Mistake(
-            "softmax already",
-            lambda inputs, index: torch.softmax(inputs @ inputs[index], dim=-1),
-            "those are already weights: scores come before softmax",
-        ),
-        Mistake(
-            "only itself",
-            lambda inputs, index: inputs[index] @ inputs[index],
-            "that is only the query's score with itself: every token has a score",
-        ),
-        Mistake(
-            "always token 0",
-            lambda inputs, index: inputs @ inputs[0],
-            "the query is always token 0: it should be inputs[index]",
-        ),
-    ],
-    where="section 4.2",
-)
+    def summed_over_tokens(inputs, index):
+        """the products are added up over the tokens: add up each token's own products"""
+        return (inputs * inputs[index]).sum(dim=0)
 
-# 4.2  From weights to contexts.
+    def not_added_up(inputs, index):
+        """there is one product per entry: each token's products still have to be added up"""
+        return inputs * inputs[index]
 
-_WEIGHTS = torch.softmax(_SCORES, dim=-1)
+    def all_queries(inputs, index):
+        """those are the scores of all queries: return only those of inputs[index]"""
+        return inputs @ inputs.T
 
-_FROM_WEIGHTS = Exercise(
-    reference=lambda inputs, weights: weights @ inputs,
-    cases=[(_INPUTS[:3], _WEIGHTS), (_LONG[:3], torch.eye(3)[[1, 1, 2]])],
-    mistakes=[
-        Mistake(
-            "weights transposed",
-            lambda inputs, weights: weights.T @ inputs,
-            "you summed with the columns of the weights: a query's weights are its row",
-        ),
-        Mistake(
-            "one sum for all",
-            lambda inputs, weights: weights.sum(dim=0) @ inputs,
-            "you get one vector for all tokens: each query has its own sum",
-        ),
-        Mistake(
-            "not mixed",
-            lambda inputs, weights: weights.diagonal()[:, None] * inputs,
-            "each token only gets its own vector times its own weight: the others are missing",
-        ),
-        Mistake(
-            "softmax again",
-            lambda inputs, weights: torch.softmax(weights, dim=-1) @ inputs,
-            "softmax was applied a second time: these are already weights",
-        ),
-        Mistake(
-            "inputs first",
-            lambda inputs, weights: inputs @ weights,
-            "the order of the product is wrong: it mixes the entries of a vector instead of the tokens",
-        ),
-    ],
-    where="section 4.4",
-)
+    def times_columns(inputs, index):
+        """the columns of inputs are multiplied by the query: a token's vector is a row"""
+        return inputs[index] @ inputs
 
-# 4.3  Softmax by hand: scores 0, 0, ln 2.
+    def always_token_0(inputs, index):
+        """the query is always token 0: it should be inputs[index]"""
+        return inputs @ inputs[0]
 
-_IN_THE_HEAD = Exercise(
-    reference=[0.25, 0.25, 0.5],
-    mistakes=[
-        Mistake(
-            "divided by the sum",
-            [0.0, 0.0, 1.0],
-            "you divided the scores themselves by their sum: first compute e to the power of each",
-        ),
-        Mistake(
-            "equal weights",
-            [1 / 3, 1 / 3, 1 / 3],
-            "a larger score gets a larger weight: e to the power ln 2 is 2, the others are 1",
-        ),
-        Mistake(
-            "not divided",
-            [1.0, 1.0, 2.0],
-            "those are the powers: divide them by their sum",
-        ),
-        Mistake(
-            "order reversed",
-            [0.5, 0.25, 0.25],
-            "the right numbers in the wrong order: the third score is the largest",
-        ),
-    ],
-    where="section 4.3",
-)
+    def always_token_1(inputs, index):
+        """the query is always token 1: it should be inputs[index]"""
+        return inputs @ inputs[1]
 
-# 4.4  Attention by direction.
+    def cosines(inputs, index):
+        """those are cosines: a score is the plain dot product, which is not divided by the norms"""
+        return F.cosine_similarity(inputs, inputs[index][None])
+
+    def softmax_already(inputs, index):
+        """those are already weights: scores come before softmax"""
+        return torch.softmax(inputs @ inputs[index], dim=-1)
+
+    def context_vector(inputs, index):
+        """that is already the context vector: the scores are its first step"""
+        return simple_attention(inputs)[0][index]
 
 
-def _unit(inputs: Tensor, dim: int = -1) -> Tensor:
-    return inputs / inputs.norm(dim=dim, keepdim=True)
+class FromWeights(Exercise, number="4.2", where="section 4.4", asks="a tensor of context vectors, one per token"):
+    # Each token's weights come from the token before it, so they differ from those of simple attention.
+    cases = {name: (text, torch.softmax(text.roll(1, 0) @ text.T, dim=-1)) for name, text in TEXTS.items()}
+
+    def right(inputs, attn_weights):
+        return attn_weights @ inputs
+
+    def weights_transposed(inputs, attn_weights):
+        """each sum uses a column of the weights: a query's weights are its row"""
+        return attn_weights.T @ inputs
+
+    def inputs_first(inputs, attn_weights):
+        """the inputs, the first argument, come first in the product: the weights must come first"""
+        return inputs @ attn_weights
+
+    def softmax_again(inputs, attn_weights):
+        """softmax was applied a second time: these are already weights"""
+        return torch.softmax(attn_weights, dim=-1) @ inputs
+
+    def other_weights(inputs, attn_weights):
+        """those are the context vectors of simple attention: use the weights that are given"""
+        return simple_attention(inputs)[0]
+
+    def first_query_only(inputs, attn_weights):
+        """that is one context vector, of token 0: each token needs one"""
+        return attn_weights[0] @ inputs
+
+    def inputs_again(inputs, attn_weights):
+        """the inputs come out as they were: a context vector is the sum of all vectors, each times its weight"""
+        return inputs
+
+    def last_only(inputs, attn_weights):
+        """only the last token's part is left of each sum: add the parts up"""
+        return attn_weights[:, -1:] * inputs[-1]
 
 
-def _by_direction(inputs: Tensor, values: Tensor | None = None, unit: Tensor | None = None, dim: int = -1) -> tuple:
-    unit = _unit(inputs) if unit is None else unit
-    weights = torch.softmax(unit @ unit.transpose(-2, -1), dim=dim)
-    return weights @ (inputs if values is None else values), weights
+class WithoutComputer(Exercise, number="4.3", where="section 4.3", asks="a list of three numbers"):
+    def right():
+        return [0.25, 0.25, 0.5]
+
+    def zero_for_zero():
+        """a score of 0 does not mean a weight of 0: what is e to the power 0?"""
+        for third in (1, 2, 0.693, 0.5):
+            yield [0, 0, third]
+
+    def equal_weights():
+        """those weights are equal, or nearly: a larger score gets a larger weight"""
+        yield [1 / 3, 1 / 3, 1 / 3]
+        yield [0.333, 0.333, 0.334]
+        yield [0.33, 0.33, 0.34]
+
+    def another_is_largest():
+        """the largest weight belongs to the largest score, and that is the third"""
+        yield [0.5, 0.25, 0.25]
+        yield [0.25, 0.5, 0.25]
+        yield [0.5, 0.5, 0]
+        yield [0.4, 0.4, 0.2]
+
+    def not_divided():
+        """those are the powers: divide them by their sum"""
+        return [1, 1, 2]
+
+    def divided_by_three():
+        """those add up to more than 1: divide the powers by their sum, not by their number"""
+        return [1 / 3, 1 / 3, 2 / 3]
+
+    def percent():
+        """those add up to 100: weights add up to 1"""
+        return [25, 25, 50]
+
+    def one_for_ln_2():
+        """those are the weights of the scores 0, 0 and 1: the third score is ln 2"""
+        return [0.212, 0.212, 0.576]
 
 
-_DIRECTION = Exercise(
-    reference=_by_direction,
-    cases=[(_INPUTS,), (_LONG,)],
-    mistakes=[
-        Mistake(
-            "values of length 1 too",
-            lambda inputs: _by_direction(inputs, values=_unit(inputs)),
-            "the weights are right, but the context vectors are sums of normalised vectors: sum the original inputs",
-        ),
-        Mistake(
-            "dot product",
-            simple_attention,
-            "the scores still grow with the vectors' lengths: scale the vectors to length 1 before comparing them",
-        ),
-        Mistake(
-            "columns of length 1",
-            lambda inputs: _by_direction(inputs, unit=_unit(inputs, dim=-2)),
-            "you scaled the columns to length 1: a token's vector is a row, the last axis",
-        ),
-        Mistake(
-            "query only",
-            lambda inputs: _mixed(inputs, _unit(inputs), inputs),
-            "only the query was scaled to length 1: long keys still get more weight",
-        ),
-        Mistake(
-            "columns sum to 1",
-            lambda inputs: _by_direction(inputs, dim=-2),
-            "softmax ran along the columns: a query's weights, its row, must sum to 1",
-        ),
-        Mistake(
-            "softmax forgotten",
-            lambda inputs: (_cosines(inputs) @ inputs, _cosines(inputs)),
-            "the cosines are used as weights: softmax is missing",
-        ),
-        Mistake(
-            "weights first",
-            lambda inputs: _by_direction(inputs)[::-1],
-            "right, but in the wrong order: return (context_vectors, attn_weights)",
-        ),
-    ],
-    where="section 4.6",
-)
+def attend(scores: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the context vectors, sums of the values, and the weights."""
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ values, weights
 
 
-def _cosines(inputs: Tensor) -> Tensor:
-    return _unit(inputs) @ _unit(inputs).transpose(-2, -1)
+class Direction(Exercise, number="4.4", where="section 4.6", asks="`(context_vectors, attn_weights)`"):
+    cases = {name: (text,) for name, text in TEXTS.items()}
+    edges = {"a long and a short vector": (torch.tensor([[12.4, -3.1], [0.3, 0.4]]),)}
+
+    def right(inputs):
+        unit = F.normalize(inputs, dim=-1)
+        return attend(unit @ unit.T, inputs)
+
+    def values_of_length_1_too(inputs):
+        """the weights are right, but the context vectors are sums of normalised vectors: sum the original inputs"""
+        return simple_attention(F.normalize(inputs, dim=-1))
+
+    def dot_product(inputs):
+        """the scores still grow with the vectors' lengths: scale the vectors to length 1 before comparing them"""
+        return simple_attention(inputs)
+
+    def query_only(inputs):
+        """the scores are divided by the norm of the query only: long keys still get more weight"""
+        return attend(F.normalize(inputs, dim=-1) @ inputs.T, inputs)
+
+    def key_only(inputs):
+        """the scores are divided by the norm of the key only: a long query still has larger scores"""
+        return attend(inputs @ F.normalize(inputs, dim=-1).T, inputs)
+
+    def one_norm_for_all(inputs):
+        """all vectors are divided by the same norm, so long ones still get more weight: each has its own norm"""
+        unit = inputs / inputs.norm()
+        return attend(unit @ unit.T, inputs)
+
+    def norms_squared(inputs):
+        """each vector is divided by its dot product with itself: its length is the square root of that"""
+        unit = inputs / (inputs**2).sum(dim=-1, keepdim=True)
+        return attend(unit @ unit.T, inputs)
+
+    def columns_of_length_1(inputs):
+        """the columns are scaled to length 1: a token's vector is a row, the last axis"""
+        unit = F.normalize(inputs, dim=0)
+        return attend(unit @ unit.T, inputs)
+
+    def softmax_forgotten(inputs):
+        """the cosines are used as weights: softmax is missing"""
+        unit = F.normalize(inputs, dim=-1)
+        return unit @ unit.T @ inputs, unit @ unit.T
+
+    def cosines_returned(inputs):
+        """the context vectors are right, but after them come the cosines: return the weights"""
+        unit = F.normalize(inputs, dim=-1)
+        return attend(unit @ unit.T, inputs)[0], unit @ unit.T
+
+    def columns_sum_to_1(inputs):
+        """the columns of the weights sum to 1: a query's weights are a row, and its sum must be 1"""
+        unit = F.normalize(inputs, dim=-1)
+        weights = torch.softmax(unit @ unit.T, dim=0)
+        return weights @ inputs, weights
 
 
-def _mixed(inputs: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    weights = torch.softmax(queries @ keys.transpose(-2, -1), dim=-1)
-    return weights @ inputs, weights
+ALWAYS = [True, False, True, True, False]
 
 
-# 4.5  What is always true.
+def first_wrong(index: int) -> Iterator[list[bool]]:
+    """Yield each answer that is right up to an index, wrong at it, and anything after it."""
+    for rest in product([True, False], repeat=len(ALWAYS) - index - 1):
+        yield [*ALWAYS[:index], not ALWAYS[index], *rest]
 
-_ALWAYS = Exercise(
-    reference=[True, False, True, True, False],
-    mistakes=[
-        Mistake(
-            "columns too",
-            [True, True, True, True, False],
-            "all right except (b): the scores are symmetric, but each row is divided by its own sum",
-        ),
-        Mistake(
-            "scores not symmetric",
-            [True, False, False, True, False],
-            "all right except (c): a dot product does not depend on which vector comes first",
-        ),
-        Mistake(
-            "order matters",
-            [True, False, True, False, False],
-            "all right except (d): nothing in this attention knows a token's position",
-        ),
-        Mistake(
-            "attends to itself most",
-            [True, False, True, True, True],
-            "all right except (e): a longer vector that points roughly the same way beats the token itself",
-        ),
-        Mistake(
-            "rows and columns swapped",
-            [False, True, True, True, False],
-            "(a) and (b) are swapped: the weights of one query are a row",
-        ),
-    ],
-    where="sections 4.5 and 4.7",
-)
 
-EXERCISES = {
-    "4.A": _ROWS,
-    "4.B": _LOOP,
-    "4.C": _STABLE,
-    "4.1": _SCORES_FOR,
-    "4.2": _FROM_WEIGHTS,
-    "4.3": _IN_THE_HEAD,
-    "4.4": _DIRECTION,
-    "4.5": _ALWAYS,
-}
+class Always(Exercise, number="4.5", where="sections 4.5 and 4.7", asks="a list of five values, True or False"):
+    def right():
+        return ALWAYS
+
+    def rows():
+        """think of (a) again: softmax divides each row by its sum"""
+        yield from first_wrong(0)
+
+    def columns():
+        """think of (b) again: each row is divided by its own sum, and what becomes of a column?"""
+        yield from first_wrong(1)
+
+    def symmetric_scores():
+        """think of (c) again: does a dot product depend on which vector comes first?"""
+        yield from first_wrong(2)
+
+    def order():
+        """think of (d) again: does anything in this attention know a token's position?"""
+        yield from first_wrong(3)
+
+    def largest_to_itself():
+        """think of (e) again: what if another vector points roughly the same way and is longer?"""
+        yield from first_wrong(4)

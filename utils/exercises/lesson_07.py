@@ -1,342 +1,396 @@
 """The exercises of lesson 7, dropout."""
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.exercises import Exercise, Mistake
-
-# 7.A  A module that drops nothing in eval mode. The outcome is a list of complaints.
-
-
-def _mode_complaints(answer: type) -> list[str]:
-    module, x = answer(), torch.ones(4_000)
-    trained = [module.train()(x.clone()) for _ in range(2)]
-    judged = [module.eval()(x.clone()) for _ in range(2)]
-    found = {
-        "two runs in eval mode differ": not torch.equal(*judged),
-        "in eval mode the output is not the input": not torch.equal(judged[0], x),
-        "in training mode nothing is dropped": torch.equal(trained[0], x),
-        "two runs in training mode drop the same entries": torch.equal(*trained),
-        "p is 0.5, so in training mode ones become 0 or 2; yours become something else": not set(trained[0].tolist())
-        <= {0.0, 2.0},
-    }
-    return [complaint for complaint, is_true in found.items() if is_true]
+from utils.exercises import Exercise, demand
+from utils.exercises.shown import described
+from utils.exercises.values import identical
 
 
-class _Quiet(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, p=0.5, training=self.training)
+def trained(module: nn.Module, x: Tensor) -> Tensor:
+    """Return a module's outputs of 20 runs in training mode, (20, *x.shape); complain of what no dropout may do."""
+    demand(isinstance(module, nn.Module), "calling it does not make an nn.Module: does its class inherit from that?")
+    parts = [*module.modules()]
+    demand(all(part.training for part in parts), "a new module, or a part of it, is not in training mode")
+    outputs = {"training": [], "eval": []}
+    for mode in ["training"] * 10 + ["eval"] * 2 + ["training"] * 10:
+        module.train() if mode == "training" else module.eval()
+        given, switched_on = x.clone(), module.training
+        output = module(given)
+        fits = isinstance(output, Tensor) and output.shape == x.shape
+        demand(fits, f"in {mode} mode forward returns {described(output)}, not a tensor of the shape of x")
+        demand(not output.isnan().any(), f"in {mode} mode there is nan in the output")
+        demand(torch.equal(given, x), "forward changes its argument `x`: leave it as it is, and make something new")
+        demand(module.training == switched_on, "forward changes the mode of its module: it should only look at it")
+        outputs[mode].append(output.detach().float())
+    training, evaluation = map(torch.stack, outputs.values())
+    swapped = (evaluation == 0).any() and (training != 0).all()
+    demand(not swapped, "in eval mode entries become 0, in training mode none does: are the modes swapped?")
+    demand(torch.equal(*evaluation), "two runs in eval mode return different outputs")
+    demand(torch.allclose(evaluation, x), "in eval mode the output is not the input")
+    demand((training == 0).any(), "in 20 runs in training mode no entry becomes 0")
+    demand((training != 0).any(), "in 20 runs in training mode every entry becomes 0")
+    return training
 
 
-class _Always(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, p=0.5)
+def demand_dropout(outputs: Tensor, x: Tensor, p: float, dropped: Tensor, what: str) -> None:
+    """Complain if decisions, (runs, rows, columns), are not made each by itself, or if what is kept is not scaled."""
+    demand((dropped != dropped[0]).any(), f"every run in training mode drops the same {what}")
+    fraction = dropped.float().mean()
+    variance = fraction * (1 - fraction)  # of one decision: the mean of n independent ones has 1/n of it
+    means = [dropped.float().mean(dim) for dim in range(3)]
+    fits = all(2 / 3 < mean.var() * size / variance < 3 / 2 for mean, size in zip(means, dropped.shape))
+    fits = fits and len(dropped.sum(dim=(1, 2)).unique()) > 1
+    demand(fits, f"the {what} are not dropped independently, each with the same probability: each needs its own draw")
+    fits = abs(fraction - p) < 5 * (variance / dropped.numel()) ** 0.5
+    demand(fits, f"with p = {p} the fraction of dropped {what} is {fraction:.2f}")
+    scaled = torch.where(outputs == 0, 0.0, x / (1 - p))
+    demand(torch.allclose(outputs, scaled), "in training mode, what is kept is not x / (1 − p)")
 
 
-class _Never(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, p=0.5, training=False)
+class Quiet(Exercise, number="7.A", where="section 7.2", asks="a module that drops entries in training mode only"):
+    cases = [(torch.linspace(-2, 2, 600).view(shape),) for shape in [(20, 30), (25, 24)]]  # none is 0
+
+    def call(answer, x):
+        outputs = trained(answer(), x)
+        demand_dropout(outputs, x, 0.5, outputs == 0, "entries")
+
+    class right(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, p=0.5, training=self.training)
+
+    class always_on(nn.Module):
+        """two runs in eval mode return different outputs"""
+
+        def forward(self, x):
+            return F.dropout(x, p=0.5)
+
+    class always_off(nn.Identity):
+        """in 20 runs in training mode no entry becomes 0"""
+
+    class swapped(nn.Module):
+        """in eval mode entries become 0, in training mode none does: are the modes swapped?"""
+
+        def forward(self, x):
+            return F.dropout(x, p=0.5, training=not self.training)
 
 
-class _TurnedRound(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, p=0.5, training=not self.training)
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.rest = nn.Linear(3, 30), nn.Sequential(nn.Dropout(0.5), nn.Linear(30, 20))
+
+    def forward(self, x):
+        return F.dropout(self.rest(self.first(x)), 0.25, training=self.training)
 
 
-class _NewEachTime(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.Dropout(0.5)(x)
+class Evaluated(Exercise, number="7.B", where="section 7.4", asks="the output of the model without dropout"):
+    cases = {"a model in training mode": ("training", 5), "a model in eval mode": ("eval", 4)}
+
+    def call(evaluate, mode, batch_size):
+        model = Model().train(mode == "training")
+        x = batch_size * torch.randn(batch_size, 3)
+        with torch.enable_grad():
+            model(x).sum().backward()
+            before, x_before, gradients = copy.deepcopy(model), x.clone(), [w.grad.clone() for w in model.parameters()]
+            other, output = evaluate(copy.deepcopy(model), x.clone()), evaluate(model, x)
+            still_on = torch.is_grad_enabled()
+        differ = isinstance(output, Tensor) and isinstance(other, Tensor) and not torch.equal(output, other)
+        demand(not differ, f"two evaluations of a model in {mode} mode return different outputs: some dropout is on")
+        demand(torch.equal(x, x_before), "x is changed: leave it as it is, and make something new")
+        as_before = identical(dict(model.state_dict()), dict(before.state_dict()))
+        demand(as_before, "the weights of the model are not left as they were")
+        drops = not torch.equal(model(x), model(x))
+        demand(drops or mode == "eval", "a model that was in training mode no longer drops anything afterwards")
+        demand(not drops or mode == "training", "a model that was in eval mode drops entries afterwards")
+        needed = all(weight.requires_grad for weight in model.parameters())
+        demand(needed and still_on, "gradients stay switched off afterwards: use `with torch.no_grad():`")
+        as_before = identical(model, before) and repr(model) == repr(before)
+        demand(as_before, "some part of the model is not left as it was: its mode or its p")
+        as_before = identical([weight.grad for weight in model.parameters()], gradients)
+        demand(as_before, "the gradients of the model are not left as they were")
+        return output
+
+    def right(model, x):
+        was_training = model.training
+        output = model.eval()(x)
+        model.train(was_training)
+        return output
+
+    def left_in_eval(model, x):
+        """a model that was in training mode no longer drops anything afterwards"""
+        return model.eval()(x)
+
+    def always_back_to_training(model, x):
+        """a model that was in eval mode drops entries afterwards"""
+        output = model.eval()(x)
+        model.train()
+        return output
+
+    def no_eval(model, x):
+        """two evaluations of a model in training mode return different outputs: some dropout is on"""
+        return model(x)
 
 
-_QUIET = Exercise(
-    reference=_Quiet,
-    probe=_mode_complaints,
-    mistakes=[
-        Mistake("always on", _Always, "in eval mode the module returns a different output each time"),
-        Mistake("always off", _Never, "now nothing is dropped in training mode either"),
-        Mistake("inverted", _TurnedRound, "it drops in eval mode and not in training mode: that is inverted"),
-    ],
-    where="section 7.2",
-)
-
-# 7.B  Evaluate without dropout, and leave the mode unchanged.
-
-
-def _judge_complaints(answer: object) -> list[str]:
-    x, found = torch.ones(200), {}
-    for was_training in (True, False):
-        model = nn.Sequential(nn.Dropout(0.5), nn.Identity()).train(was_training)
-        output = answer(model, x)
-        mode = "training" if was_training else "eval"
-        found |= {
-            f"nothing is returned for a model in {mode} mode": output is None,
-            f"dropout was on while a model in {mode} mode was evaluated": output is not None
-            and not torch.equal(output, x),
-            f"a model in {mode} mode is left in another mode": model.training != was_training,
-            f"a part of a model in {mode} mode is left in another mode": model[0].training != was_training,
-        }
-    return [complaint for complaint, is_true in found.items() if is_true]
-
-
-def _judge(model: nn.Module, x: Tensor) -> Tensor:
-    was_training = model.training
-    output = model.eval()(x)
-    model.train(was_training)
-    return output
-
-
-def _left_in_eval(model: nn.Module, x: Tensor) -> Tensor:
-    return model.eval()(x)
-
-
-def _always_train(model: nn.Module, x: Tensor) -> Tensor:
-    output = model.eval()(x)
-    model.train()
-    return output
-
-
-_JUDGE = Exercise(
-    reference=_judge,
-    probe=_judge_complaints,
-    mistakes=[
-        Mistake("left in eval", _left_in_eval, "a model that was in training mode no longer has dropout afterwards"),
-        Mistake(
-            "always back to training",
-            _always_train,
-            "a model that was in eval mode is left in training mode: restore the mode it had",
-        ),
-        Mistake(
-            "no eval",
-            lambda model, x: model(x),
-            "dropout is on during evaluation: call eval() first, which reaches all modules inside",
-        ),
-    ],
-    where="section 7.4",
-)
-
-# 7.1  One line: dropout with a given mask.
-
-_X = torch.tensor([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
-_KEEP = torch.tensor([[True, False, True], [True, True, False]])
-
-
-def _drop(x: Tensor, keep: Tensor, p: float) -> Tensor:
+def dropped(x: Tensor, keep: Tensor, p: float) -> Tensor:
     return torch.where(keep, x / (1 - p), 0.0)
 
 
-_BY_HAND = Exercise(
-    keeps_arguments=True,
-    reference=_drop,
-    cases=[(_X, _KEEP, 0.2), (_X, ~_KEEP, 0.75), (_X, torch.ones_like(_KEEP), 0.0)],
-    mistakes=[
-        Mistake("not scaled", lambda x, keep, p: x * keep, "what is kept is unchanged: divide it by 1 − p"),
-        Mistake(
-            "divided by p",
-            lambda x, keep, p: x * keep / p,
-            "you divide by p, which fails for p = 0: divide what is kept by 1 − p",
-        ),
-        Mistake(
-            "scaled down",
-            lambda x, keep, p: x * keep * (1 - p),
-            "what is kept became smaller: divide it by 1 − p instead of multiplying",
-        ),
-        Mistake(
-            "mask inverted",
-            lambda x, keep, p: _drop(x, ~keep, p),
-            "you dropped what should be kept: keep is True where an entry is kept",
-        ),
-    ],
-    where="section 7.1",
-)
+class ByHand(Exercise, number="7.1", where="section 7.1", asks="a tensor of the same shape as `x`"):
+    cases = {
+        "p = 0.2": (torch.tensor([[1.0, -2.0, 3.0], [0.5, 4, -1]]), torch.tensor([[1, 0, 1], [0, 1, 1]]) > 0, 0.2),
+        "p = 0.75": (torch.tensor([[-2.5, 1.5], [0.3, 6], [-1, 2]]), torch.tensor([[0, 0], [1, 0], [0, 1]]) > 0, 0.75),
+    }
 
-# 7.2  Values by hand: threes, p = 0.25.
+    right = dropped
 
-_VALUES = Exercise(
-    reference=[0.0, 4.0, 3.0],
-    mistakes=[
-        Mistake("not scaled", [0.0, 3.0, 3.0], "what is kept is divided by 1 − p, so it is no longer 3"),
-        Mistake("divided by p", [0.0, 12.0, 3.0], "you divided by p: divide by 1 − p"),
-        Mistake("multiplied", [0.0, 2.25, 3.0], "you multiplied by 1 − p: divide by it"),
-        Mistake("scaled in eval too", [0.0, 4.0, 4.0], "in eval mode dropout changes nothing at all"),
-        Mistake(
-            "scaled down in eval",
-            [0.0, 4.0, 2.25],
-            "in eval mode there is nothing to do: the scaling in training already makes up for it",
-        ),
-    ],
-    where="sections 7.1 and 7.2",
-)
+    def not_scaled(x, keep, p):
+        """what is kept is unchanged: divide it by 1 − p"""
+        return x * keep
 
-# 7.3  Mask, softmax, dropout.
+    def divided_by_p(x, keep, p):
+        """what is kept is divided by p: divide it by 1 − p"""
+        return x * keep / p
 
-_SCORES = torch.tensor([[0.2, 1.5, -0.3], [2.0, 0.0, 0.7], [-1.0, 0.4, 0.9]])
-_HIDDEN = torch.ones(3, 3).triu(diagonal=1).bool()
-_KEEP_3 = torch.tensor([[True, True, False], [False, True, True], [True, True, False]])
+    def multiplied(x, keep, p):
+        """what is kept is multiplied by 1 − p: divide it by 1 − p"""
+        return x * keep * (1 - p)
+
+    def mask_inverted(x, keep, p):
+        """what should be kept is dropped: `keep` is True where an entry is kept"""
+        return dropped(x, ~keep, p)
+
+    def not_dropped(x, keep, p):
+        """what should be dropped is unchanged: it should become 0"""
+        return torch.where(keep, x / (1 - p), x)
+
+    def not_scaled_mask_inverted(x, keep, p):
+        """what should be kept is dropped, and nothing is divided by 1 − p"""
+        return x * ~keep
+
+    def nothing_dropped(x, keep, p):
+        """every entry is divided by 1 − p: where `keep` is False, it should become 0"""
+        return x / (1 - p)
+
+    def drawn_anew(x, keep, p):
+        """what is dropped is drawn at random: here `keep` says it"""
+        return F.dropout(x, p)
+
+    def p_subtracted(x, keep, p):
+        """p is only subtracted, from every entry: divide what is kept by the difference 1 − p"""
+        return x * keep / 1 - p
+
+    def p_subtracted_from_what_is_kept(x, keep, p):
+        """p is only subtracted from what is kept: divide it by the difference 1 − p"""
+        return torch.where(keep, x / 1 - p, 0.0)
+
+    def doubled(x, keep, p):
+        """what is kept is doubled, whatever p is: that is right only where 1 − p is one half"""
+        return x * keep * 2
+
+    def by_what_is_kept(x, keep, p):
+        """what is kept is divided by the fraction that `keep` keeps: divide it by 1 − p"""
+        return x * keep / keep.float().mean()
 
 
-def _weights(scores: Tensor, hidden: Tensor) -> Tensor:
+class Values(Exercise, number="7.2", where="sections 7.1 and 7.2", asks="a list of three numbers"):
+    def right():
+        return [0, 4, 3]
+
+    def not_scaled():
+        """what is kept in training mode is not 3: it is divided by 1 − p"""
+        return [0, 3, 3]
+
+    def divided_by_p():
+        """12 is 3 divided by p: divide by 1 − p"""
+        yield from ([0, 3 / 0.25, last] for last in (3, 4, 12))
+
+    def multiplied():
+        """that is 3 multiplied by 1 − p: divide by it instead"""
+        yield from ([0, 3 * 0.75, last] for last in (3, 3 * 0.75))
+
+    def another_p():
+        """that is what a 3 becomes with another p: here p is 0.25"""
+        yield from ([0, 3 / 0.5, 3], [0, 3 / 0.8, 3], [0, 3 / 0.9, 3])
+
+    def changed_in_eval():
+        """the values in training mode are right, but eval mode changes nothing at all"""
+        yield from ([0, 4, last] for last in (4, 3 * 0.75, 0, 1, 3 * 1.25, 12))
+
+    def scaled_in_eval_instead():
+        """scaling in eval mode is how dropout was first published: torch scales in training mode instead"""
+        return [0, 3, 3 * 0.75]
+
+    def another_order():
+        """the right values in another order: first training mode, the smaller value first, then eval mode"""
+        yield from ([4, 0, 3], [3, 0, 4], [3, 4, 0], [0, 3, 4], [4, 3, 0])
+
+    def ones():
+        """such values come from a tensor of ones, and it is one of threes"""
+        yield from ([0, kept, 1] for kept in (1 / 0.75, 1 / 0.8, 1 / 0.5, 1))
+
+    def probabilities():
+        """0.25 and 0.75 are how probable the two values are: the exercise asks for the values"""
+        yield from ([0.25, 0.75, last] for last in (0, 1, 3))
+
+
+SCORES = torch.tensor([[0.2, 1.5, -0.3, 0.8], [2.0, -0.5, 0.7, 0.1], [-1.0, 0.4, 0.9, -0.6], [0.6, -1.4, 1.1, 0.3]])
+FUTURE = torch.ones(4, 4).triu(diagonal=1) > 0
+FAR_PAST = torch.ones(4, 4).tril(diagonal=-2) > 0
+KEEP = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 0], [1, 1, 0, 1], [0, 1, 1, 0]]) > 0
+
+
+def weights(scores: Tensor, hidden: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1)
 
 
-_ORDER = Exercise(
-    keeps_arguments=True,
-    reference=lambda scores, hidden, keep, p: _drop(_weights(scores, hidden), keep, p),
-    cases=[(_SCORES, _HIDDEN, _KEEP_3, 0.5), (2 * _SCORES.T, _HIDDEN, ~_KEEP_3 | torch.eye(3).bool(), 0.1)],
-    mistakes=[
-        Mistake(
-            "on the scores",
-            lambda scores, hidden, keep, p: _weights(_drop(scores, keep, p), hidden),
-            "you dropped scores: a score of 0 still gets a weight, so nothing is switched off",
-        ),
-        Mistake(
-            "rows normalised again",
-            lambda scores, hidden, keep, p: F.normalize(_drop(_weights(scores, hidden), keep, p), p=1.0, dim=-1),
-            "you made the rows sum to 1 again: after dropout they do so only on average",
-        ),
-        Mistake(
-            "not scaled",
-            lambda scores, hidden, keep, p: _weights(scores, hidden) * keep,
-            "what is kept is unchanged: divide it by 1 − p",
-        ),
-        Mistake(
-            "no mask",
-            lambda scores, hidden, keep, p: _drop(torch.softmax(scores, dim=-1), keep, p),
-            "the future is visible: hide it before softmax",
-        ),
-        Mistake(
-            "hidden by dropping",
-            lambda scores, hidden, keep, p: _weights(scores, hidden | ~keep) / (1 - p),
-            "you hid the dropped entries before softmax, so the others take their weight: that is masking, not dropout",
-        ),
-        Mistake(
-            "mask after softmax",
-            lambda scores, hidden, keep, p: _drop(torch.softmax(scores, dim=-1).masked_fill(hidden, 0.0), keep, p),
-            "the mask comes after softmax: the future is still in the denominator",
-        ),
-    ],
-    where="section 7.3",
-)
-
-# 7.4  Whole tokens. The outcome is a list of complaints.
-
-
-def _token_complaints(answer: type) -> list[str]:
-    module, x = answer(0.25), torch.rand(40, 50, 6) + 1
-    judged, trained = module.eval()(x.clone()), module.train()(x.clone())
-    if trained is None or judged is None:
-        return ["forward returns None: the return is missing"]
-    if trained.shape != x.shape:
-        return [f"the shape changes from {tuple(x.shape)} to {tuple(trained.shape)}"]
-    gone = trained == 0
-    whole, share = gone.all(dim=-1), gone.float().mean().item()
-    kept = trained[~gone] / x[~gone]
-    found = {
-        "tokens are dropped in eval mode as well: check self.training": bool((judged == 0).any()),
-        "in eval mode the output is not the input: scale only in training mode": not torch.equal(judged, x),
-        "in training mode nothing is dropped": share == 0,
-        "tokens lose some of their entries: drop all of a token or nothing": not torch.equal(whole, gone.any(dim=-1)),
-        "whole texts are dropped: make one decision per token": bool(whole.float().mean(1).std() > 0.3),
-        "the same positions are dropped in every text: each text needs its own decisions": bool(
-            (whole == whole[:1]).all()
-        ),
-        "the fraction of dropped tokens is not p": abs(share - 0.25) > 0.1,
-        "every text loses the same number of tokens: each token needs its own random decision": whole.sum(1)
-        .unique()
-        .numel()
-        == 1,
-        "what is kept is not divided by 1 − p": kept.numel() > 0
-        and not torch.allclose(kept, torch.full_like(kept, 4 / 3), atol=1e-3),
+class Order(Exercise, number="7.3", where="section 7.3", asks="a tensor of shape (num_tokens, num_tokens)"):
+    cases = {
+        "three tokens": (SCORES[:3, :3], FUTURE[:3, :3], KEEP[:3, :3], 0.5),
+        "four tokens, the far past hidden too": (2 * SCORES.T, FUTURE | FAR_PAST, KEEP.T, 0.2),
     }
-    return [complaint for complaint, is_true in found.items() if is_true][:1]
+
+    def right(attn_scores, hidden, keep, p):
+        return dropped(weights(attn_scores, hidden), keep, p)
+
+    def scores_dropped_first(attn_scores, hidden, keep, p):
+        """the scores are dropped, not the weights: a score of 0 still gets a weight, so nothing is switched off"""
+        return weights(dropped(attn_scores, keep, p), hidden)
+
+    def scores_dropped_unscaled(attn_scores, hidden, keep, p):
+        """the scores are dropped, not the weights: a score of 0 still gets a weight; and nothing is divided by 1 − p"""
+        return weights(attn_scores * keep, hidden)
+
+    def masked_scores_dropped(attn_scores, hidden, keep, p):
+        """the masked scores are dropped, not the weights: a score of 0 gets a weight, even where −∞ was"""
+        return torch.softmax(dropped(attn_scores.masked_fill(hidden, -torch.inf), keep, p), dim=-1)
+
+    def rows_normalised_again(attn_scores, hidden, keep, p):
+        """the rows sum to 1 again: after dropout they do so only on average"""
+        return F.normalize(dropped(weights(attn_scores, hidden), keep, p), p=1.0, dim=-1)
+
+    def not_scaled(attn_scores, hidden, keep, p):
+        """what is kept is unchanged: divide it by 1 − p"""
+        return weights(attn_scores, hidden) * keep
+
+    def divided_by_p(attn_scores, hidden, keep, p):
+        """what is kept is divided by p: divide it by 1 − p"""
+        return weights(attn_scores, hidden) * keep / p
+
+    def multiplied(attn_scores, hidden, keep, p):
+        """what is kept is multiplied by 1 − p: divide it by 1 − p"""
+        return weights(attn_scores, hidden) * keep * (1 - p)
+
+    def no_dropout(attn_scores, hidden, keep, p):
+        """these are the weights before dropout: nothing is dropped yet"""
+        return weights(attn_scores, hidden)
+
+    def drawn_anew(attn_scores, hidden, keep, p):
+        """what is dropped is drawn at random: here `keep` says it"""
+        return F.dropout(weights(attn_scores, hidden), p)
+
+    def keep_inverted(attn_scores, hidden, keep, p):
+        """what should be kept is dropped: `keep` is True where a weight is kept"""
+        return dropped(weights(attn_scores, hidden), ~keep, p)
+
+    def no_mask(attn_scores, hidden, keep, p):
+        """nothing is hidden: fill the hidden scores with −∞ before softmax"""
+        return dropped(torch.softmax(attn_scores, dim=-1), keep, p)
+
+    def only_the_future_hidden(attn_scores, hidden, keep, p):
+        """only the future is hidden: `hidden` may be True elsewhere too"""
+        return dropped(weights(attn_scores, torch.ones_like(hidden).triu(diagonal=1)), keep, p)
+
+    def mask_after_softmax(attn_scores, hidden, keep, p):
+        """the mask comes after softmax: what is hidden is still in the denominator"""
+        return dropped(torch.softmax(attn_scores, dim=-1).masked_fill(hidden, 0.0), keep, p)
+
+    def weights_minus_infinity(attn_scores, hidden, keep, p):
+        """the mask comes after softmax: fill the hidden scores with −∞, not the weights"""
+        return dropped(torch.softmax(attn_scores, dim=-1).masked_fill(hidden, -torch.inf), keep, p)
+
+    def hidden_scores_0(attn_scores, hidden, keep, p):
+        """hidden scores are 0 or nearly so, and softmax gives such a score a weight too: use −∞"""
+        return dropped(torch.softmax(attn_scores.masked_fill(hidden, 0.0), dim=-1), keep, p)
+
+    def no_softmax(attn_scores, hidden, keep, p):
+        """these are still scores: softmax should make them weights before any is dropped"""
+        return dropped(attn_scores.masked_fill(hidden, -torch.inf), keep, p)
+
+    def softmax_over_the_queries(attn_scores, hidden, keep, p):
+        """before dropout the columns sum to 1: softmax should run along each row, over the keys"""
+        return dropped(torch.softmax(attn_scores.masked_fill(hidden, -torch.inf), dim=0), keep, p)
 
 
-class _TokenDropout(nn.Module):
-    """Right, and a base class for the mistakes, which make other decisions."""
+class Tokens(Exercise, number="7.4", where="sections 7.1 and 7.2", asks="a module that drops whole tokens"):
+    cases = {
+        "p = 0.6": (0.6, torch.linspace(-2, 2, 3_600).view(20, 30, 6)),  # none is 0
+        "p = 0.25": (0.25, torch.linspace(-3, 3, 2_400).view(30, 16, 5)),
+    }
 
-    scale = True
+    def call(answer, p, x):
+        outputs = trained(answer(p), x)  # (runs, batch_size, num_tokens, emb_dim)
+        tokens = (outputs == 0).all(dim=-1)
+        whole = torch.equal(tokens, (outputs == 0).any(dim=-1))
+        demand(whole, "tokens lose some of their entries: drop all of a token or nothing")
+        demand((tokens != tokens[:, :, :1]).any(), "whole texts are dropped or kept: make one decision per token")
+        differ = (tokens != tokens[:, :1]).any()
+        demand(differ, "the same positions are dropped in every text: each text needs its own decisions")
+        demand_dropout(outputs, x, p, tokens, "tokens")
 
-    def __init__(self, p: float):
-        super().__init__()
-        self.p = p
+    class right(nn.Dropout):
+        def forward(self, x):
+            return x * super().forward(torch.ones_like(x[..., :1]))
 
-    def decisions(self, x: Tensor) -> Tensor:
-        return x[..., :1]
+    class single_entries(nn.Dropout):
+        """tokens lose some of their entries: drop all of a token or nothing"""
 
-    def active(self) -> bool:
-        return self.training
+    class same_positions(nn.Dropout):
+        """the same positions are dropped in every text: each text needs its own decisions"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        factor = F.dropout(torch.ones_like(self.decisions(x)), self.p, training=self.active())
-        return x * (factor if self.scale or not self.active() else (factor > 0).float())
+        def forward(self, x):
+            return x * super().forward(torch.ones_like(x[:1, :, :1]))
 
+    class always_on(nn.Dropout):
+        """two runs in eval mode return different outputs"""
 
-class _Entries(_TokenDropout):
-    def decisions(self, x: Tensor) -> Tensor:
-        return x
-
-
-class _Features(_TokenDropout):
-    def decisions(self, x: Tensor) -> Tensor:
-        return x[:, :1]
-
-
-class _Places(_TokenDropout):
-    def decisions(self, x: Tensor) -> Tensor:
-        return x[:1, :, :1]
-
-
-class _AlwaysOn(_TokenDropout):
-    def active(self) -> bool:
-        return True
+        def forward(self, x):
+            return x * F.dropout(torch.ones_like(x[..., :1]), self.p)
 
 
-class _NotScaled(_TokenDropout):
-    scale = False
+class Curves(Exercise, number="7.5", where="section 7.4", asks="a list of an epoch and True or False"):
+    def right():
+        return [2, True]
 
+    def the_last():
+        """the last model overfits: its held-out loss was lower earlier"""
+        yield from ([5, True], [-1, True])
 
-_TOKENS = Exercise(
-    reference=_TokenDropout,
-    probe=_token_complaints,
-    mistakes=[
-        Mistake("single entries", _Entries, "single entries are dropped: make one decision for a whole token"),
-        Mistake(
-            "same positions", _Places, "the same positions are dropped in every text: each text needs its own decisions"
-        ),
-        Mistake("always on", _AlwaysOn, "tokens are dropped in eval mode as well: check self.training"),
-        Mistake("not scaled", _NotScaled, "what is kept is unchanged: divide it by 1 − p"),
-    ],
-    where="sections 7.1 and 7.2",
-)
+    def overfitting_missed():
+        """the training loss says only how well the model knows its training text: read the other line"""
+        yield from ([5, False], [-1, False])
 
-# 7.5  Read the curves.
+    def too_late():
+        """at that epoch the held-out loss is higher than before: did you count the epochs from 0?"""
+        yield from ([3, True], [4, True])
 
-_CURVES = Exercise(
-    reference=[2, True],
-    mistakes=[
-        Mistake(
-            "the last", [5, True], "you keep the last model although it overfits: its held-out loss was lower earlier"
-        ),
-        Mistake(
-            "training loss believed",
-            [5, False],
-            "the training loss only shows how well the model knows its training text",
-        ),
-        Mistake("counted from 1", [3, True], "right, but counted from 1: the epochs are 0 to 5"),
-        Mistake("no overfitting", [2, False], "the lines drift apart and the held-out loss rises: that is overfitting"),
-        Mistake(
-            "the first", [0, True], "the lines are closest there, but both losses are high: held-out loss falls further"
-        ),
-    ],
-    where="section 7.4",
-)
+    def too_early():
+        """after that epoch the held-out loss goes on falling"""
+        yield from ([0, True], [1, True])
 
-EXERCISES = {
-    "7.A": _QUIET,
-    "7.B": _JUDGE,
-    "7.1": _BY_HAND,
-    "7.2": _VALUES,
-    "7.3": _ORDER,
-    "7.4": _TOKENS,
-    "7.5": _CURVES,
-}
+    def no_overfitting():
+        """the training loss falls while the held-out loss rises: that is overfitting"""
+        yield from ([epoch, False] for epoch in range(5))
+
+    def a_loss():
+        """the first item is a loss: it should be the number of an epoch"""
+        losses = (2.6, 1.6, 1.3, 0.8, 2.7, 2.3, 2.2)
+        yield from ([loss, last] for loss in losses for last in (True, False))
+
+    def no_such_epoch():
+        """there is no epoch 6: the first of the six is epoch 0"""
+        yield from ([6, True], [6, False])

@@ -1,433 +1,394 @@
 """The exercises of lesson 8, multi-head attention."""
 
+import math
+
 import torch
 from torch import Tensor
 
-from utils.exercises import Exercise, Mistake
-
-_VECTORS = torch.arange(24).view(1, 4, 6)
-_BATCH = (7 * torch.arange(80) % 81).view(2, 5, 8)
-
-# 8.A  First view, then swap the axes.
+from utils.exercises import Exercise
 
 
-def _split(vectors: Tensor, num_heads: int) -> Tensor:
-    return vectors.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+def _numbers(*shape: int) -> Tensor:
+    """Return numbers of both signs, such as -1.25: each occurs once, in no order, and none is an integer."""
+    numbers = torch.randperm(math.prod(shape), generator=torch.Generator().manual_seed(8)) + 1
+    return ((numbers + 0.25) * (-1.0) ** numbers).view(shape)
 
 
-_SPLIT = Exercise(
-    reference=_split,
-    cases=[(_VECTORS, 2), (_BATCH, 4), (_BATCH, 1)],
-    mistakes=[
-        Mistake(
-            "view alone",
-            lambda vectors, num_heads: vectors.view(
-                len(vectors), num_heads, vectors.shape[1], vectors.shape[2] // num_heads
-            ),
-            "the shape is right, but head 0 of token 1 contains numbers of token 0",
-        ),
-        Mistake(
-            "not swapped",
-            lambda vectors, num_heads: vectors.unflatten(-1, (num_heads, -1)),
-            "the heads are split correctly, but come after the tokens: (batch_size, num_heads, num_tokens, head_dim)",
-        ),
-        Mistake(
-            "every other entry",
-            lambda vectors, num_heads: vectors.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2),
-            "a head gets every num_heads-th entry: it should get entries that are next to each other",
-        ),
-        Mistake(
-            "heads and entries swapped",
-            lambda vectors, num_heads: vectors.unflatten(-1, (num_heads, -1)).permute(0, 2, 3, 1),
-            "the last two axes are swapped: tokens come before the entries of a head",
-        ),
-    ],
-    where="section 8.3",
-)
+class Split(Exercise, number="8.A", where="section 8.3", asks="a tensor in which heads come before tokens"):
+    cases = {"2 texts and 3 heads": (_numbers(2, 5, 12), 3), "3 texts and 4 heads": (_numbers(3, 7, 8), 4)}
+    edges = {"1 head": (_numbers(2, 3, 4), 1), "heads of width 1": (_numbers(1, 4, 6), 6)}
 
-# 8.B  First swap the axes, then join.
+    def right(vectors, num_heads):
+        return vectors.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
-_HEADS = _split(_BATCH, 4)
+    def view_alone(vectors, num_heads):
+        """the shape is right, but head 0 of token 1 contains numbers of token 0"""
+        return vectors.view(len(vectors), num_heads, vectors.shape[1], -1)
 
-_JOIN = Exercise(
-    reference=lambda heads: heads.transpose(1, 2).flatten(-2),
-    cases=[(_split(_VECTORS, 2).contiguous(),), (_HEADS.contiguous(),)],
-    mistakes=[
-        Mistake(
-            "not swapped",
-            lambda heads: heads.reshape(heads.shape[0], heads.shape[2], heads.shape[1] * heads.shape[3]),
-            "the shape is right, but the vector of token 1 contains numbers of other tokens",
-        ),
-        Mistake(
-            "view of a non-contiguous tensor",
-            lambda heads: heads.transpose(1, 2).view(heads.shape[0], heads.shape[2], -1),
-            "view fails: after a swap the numbers are no longer in that order in memory; flatten and reshape copy them",
-        ),
-        Mistake(
-            "entries first",
-            lambda heads: heads.permute(0, 2, 3, 1).flatten(-2),
-            "the entries of the heads alternate: all entries of head 0 come first, then those of head 1",
-        ),
-        Mistake(
-            "heads added up",
-            lambda heads: heads.sum(dim=1),
-            "the heads are added up: they should be side by side",
-        ),
-    ],
-    where="section 8.3",
-)
+    def swapped_too_early(vectors, num_heads):
+        """the shape is right, but head 0 of token 0 contains numbers of other tokens: split first, then swap axes"""
+        return vectors.mT.reshape(len(vectors), num_heads, vectors.shape[1], -1)
 
-# 8.1  The width of a head, or an error.
+    def not_swapped(vectors, num_heads):
+        """the split is right, but axis 1 counts tokens and axis 2 heads: these two axes should be swapped"""
+        return vectors.unflatten(-1, (num_heads, -1))
+
+    def heads_last(vectors, num_heads):
+        """the split is right, but the heads are the last axis: they should come before the tokens"""
+        return vectors.unflatten(-1, (num_heads, -1)).transpose(2, 3)
+
+    def heads_first(vectors, num_heads):
+        """the split is right, but heads come first and texts second: axis 0 should count texts"""
+        return vectors.unflatten(-1, (num_heads, -1)).permute(2, 0, 1, 3)
+
+    def every_other_entry(vectors, num_heads):
+        """a head gets every num_heads-th entry: it should get entries that are next to each other"""
+        return vectors.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+
+    def num_heads_entries(vectors, num_heads):
+        """each part has num_heads entries: there should be num_heads parts, of head_dim entries each"""
+        return vectors.unflatten(-1, (-1, num_heads)).transpose(1, 2)
 
 
-def _head_width(d_out: int, num_heads: int) -> int:
-    if d_out % num_heads:
-        raise ValueError(f"d_out {d_out} cannot be divided among num_heads {num_heads}")
-    return d_out // num_heads
+class Join(Exercise, number="8.B", where="section 8.3", asks="a tensor of shape (batch_size, num_tokens, d_out)"):
+    cases = {"2 texts and 3 heads": (_numbers(2, 3, 5, 4),), "3 texts and 4 heads": (_numbers(3, 4, 7, 2),)}
+    edges = {"1 head": (_numbers(2, 1, 3, 4),), "heads of width 1": (_numbers(1, 6, 4, 1),)}
+
+    def right(heads):
+        return heads.transpose(1, 2).flatten(2)
+
+    def not_swapped(heads):
+        """the shape is right, but the vector of token 1 contains numbers of other tokens"""
+        return heads.reshape(len(heads), heads.shape[2], -1)
+
+    def texts_mixed(heads):
+        """the shape is right, but the vectors of text 0 contain numbers of text 1"""
+        return heads.transpose(0, 1).reshape(len(heads), heads.shape[2], -1)
+
+    def tokens_and_entries_swapped(heads):
+        """the shape is right, but tokens and entries are swapped: swap heads and tokens before you join"""
+        return heads.mT.reshape(len(heads), heads.shape[2], -1)
+
+    def entries_alternate(heads):
+        """the entries of the heads alternate: all entries of head 0 come first, then those of head 1"""
+        return heads.permute(0, 2, 3, 1).flatten(2)
+
+    def last_head_first(heads):
+        """the heads are in reverse order: the entries of head 0 should come first"""
+        return heads.flip(1).transpose(1, 2).flatten(2)
+
+    def below_each_other(heads):
+        """the heads are below each other, as if they were more tokens: each token needs them side by side"""
+        return heads.flatten(1, 2)
+
+    def added_up(heads):
+        """the heads are added up: they should be side by side"""
+        return heads.sum(dim=1)
 
 
-_WIDTH = Exercise(
-    reference=_head_width,
-    cases=[(768, 12), (4, 2), (3, 2), (2, 4), (6, 6)],
-    mistakes=[
-        Mistake(
-            "rounded down",
-            lambda d_out, num_heads: d_out // num_heads,
-            "d_out 3 with 2 heads is accepted and loses an entry: raise ValueError when there is a remainder",
-        ),
-        Mistake(
-            "not an integer",
-            lambda d_out, num_heads: d_out / num_heads,
-            "a width is an integer: use //, and raise ValueError when there is a remainder",
-        ),
-        Mistake(
-            "assertion",
-            lambda d_out, num_heads: _asserted(d_out, num_heads),
-            "an assert raises AssertionError, and is skipped when Python runs with -O: raise ValueError",
-        ),
-        Mistake(
-            "division reversed",
-            lambda d_out, num_heads: _head_width(num_heads, d_out),
-            "768 and 12 divide evenly, but you refuse them: divide d_out by num_heads, not the other way round",
-        ),
-        Mistake(
-            "width per head",
-            lambda d_out, num_heads: d_out,
-            "d_out is the width of all heads together: each head gets a part of it",
-        ),
-        Mistake(
-            "None on a remainder",
-            lambda d_out, num_heads: None if d_out % num_heads else d_out // num_heads,
-            "with a remainder you return None, and the error shows up somewhere else: raise ValueError here",
-        ),
-    ],
-    where="section 8.2",
-)
+class Width(Exercise, number="8.1", where="section 8.2", asks="an integer"):
+    cases = [(1024, 16), (15, 5), (6, 6), (7, 2), (10, 4), (3, 5)]
+    edges = [(5, 1), (3, 6)]
+    exact = True
+
+    def right(d_out, num_heads):
+        if d_out % num_heads:
+            raise ValueError
+        return d_out // num_heads
+
+    def rounded_down(d_out, num_heads):
+        """with a remainder the width is rounded down, and entries are lost: raise ValueError there"""
+        return d_out // num_heads
+
+    def a_float(d_out, num_heads):
+        """the width is right, but not an integer: `/` returns a float, such as 3.0, and `//` an integer"""
+        return float(Width.right(d_out, num_heads))
+
+    def a_float_and_no_error(d_out, num_heads):
+        """the width should be an integer, and with a remainder it cannot be: use `//`, and raise ValueError there"""
+        return d_out / num_heads
+
+    def none_on_a_remainder(d_out, num_heads):
+        """with a remainder it returns None, and the error shows up somewhere else: raise ValueError there"""
+        return None if d_out % num_heads else d_out // num_heads
+
+    def an_assertion(d_out, num_heads):
+        """with a remainder it raises AssertionError, as `assert` does: raise ValueError"""
+        assert d_out % num_heads == 0
+        return d_out // num_heads
+
+    def condition_reversed(d_out, num_heads):
+        """ValueError is raised if num_heads divides d_out, and not if there is a remainder: reverse the condition"""
+        if d_out % num_heads == 0:
+            raise ValueError
+        return d_out // num_heads
+
+    def division_reversed(d_out, num_heads):
+        """ValueError is raised although num_heads divides d_out, as for 1024 and 16: is the division reversed?"""
+        return Width.right(num_heads, d_out)
 
 
-def _asserted(d_out: int, num_heads: int) -> int:
-    if d_out % num_heads:
-        raise AssertionError
-    return d_out // num_heads
+def _linear(d_in: int, d_out: int, bias: bool = True) -> int:
+    return d_in * d_out + d_out * bias
 
 
-# 8.2  Parameters.
+class Count(Exercise, number="8.2", where="section 8.4", asks="the number of parameters"):
+    cases = [(10, 6, 3, True), (7, 8, 4, False), (5, 12, 2, True), (20, 15, 5, False)]
+    edges = [(4, 3, 1, True), (6, 6, 2, False)]
+
+    def right(d_in, d_out, num_heads, qkv_bias):
+        return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out)
+
+    def output_projection_forgotten(d_in, d_out, num_heads, qkv_bias):
+        """these are queries, keys and values: the output projection adds d_out · d_out + d_out"""
+        return 3 * _linear(d_in, d_out, qkv_bias)
+
+    def output_projection_from_d_in(d_in, d_out, num_heads, qkv_bias):
+        """the output projection takes the joined heads, so it maps d_out to d_out, not d_in to d_out"""
+        return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_in, d_out)
+
+    def output_bias_forgotten(d_in, d_out, num_heads, qkv_bias):
+        """the output projection has a bias as well: d_out more"""
+        return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out, bias=False)
+
+    def output_bias_only_with_qkv_bias(d_in, d_out, num_heads, qkv_bias):
+        """the output projection always has a bias: without qkv_bias, too, it adds d_out"""
+        return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out, qkv_bias)
+
+    def bias_always(d_in, d_out, num_heads, qkv_bias):
+        """without qkv_bias the projections to queries, keys and values have no bias"""
+        return 3 * _linear(d_in, d_out) + _linear(d_out, d_out)
+
+    def qkv_bias_forgotten(d_in, d_out, num_heads, qkv_bias):
+        """with qkv_bias each of the three projections has d_out more"""
+        return 3 * _linear(d_in, d_out, bias=False) + _linear(d_out, d_out)
+
+    def one_bias_for_all_three(d_in, d_out, num_heads, qkv_bias):
+        """with qkv_bias d_out is added once: each of the three projections has a bias of its own"""
+        return 3 * _linear(d_in, d_out, bias=False) + d_out * qkv_bias + _linear(d_out, d_out)
+
+    def bias_of_the_input(d_in, d_out, num_heads, qkv_bias):
+        """with qkv_bias each projection has d_in more: a bias has one number per output, d_out"""
+        return 3 * (d_in * d_out + d_in * qkv_bias) + _linear(d_out, d_out)
+
+    def no_bias_at_all(d_in, d_out, num_heads, qkv_bias):
+        """these are the weights alone: the output projection has a bias, with qkv_bias the other three as well"""
+        return 3 * d_in * d_out + d_out * d_out
+
+    def times_the_heads(d_in, d_out, num_heads, qkv_bias):
+        """queries, keys and values are counted num_heads times: d_out is the width of all heads together"""
+        return 3 * num_heads * _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out)
+
+    def everything_times_the_heads(d_in, d_out, num_heads, qkv_bias):
+        """everything is counted num_heads times: the number of heads does not change the number of parameters"""
+        return num_heads * Count.right(d_in, d_out, num_heads, qkv_bias)
+
+    def one_projection_of_three(d_in, d_out, num_heads, qkv_bias):
+        """one projection to d_out and the output projection are counted: queries, keys and values have one each"""
+        return _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out)
+
+    def one_head_only(d_in, d_out, num_heads, qkv_bias):
+        """queries, keys and values are counted for one head only: all heads together have the width d_out"""
+        return 3 * _linear(d_in, d_out // num_heads, qkv_bias) + _linear(d_out, d_out)
 
 
-def _parameters(d_in: int, d_out: int, num_heads: int, qkv_bias: bool) -> int:
-    return 3 * (d_in * d_out + (d_out if qkv_bias else 0)) + d_out * d_out + d_out
+class Rows(Exercise, number="8.3", where="section 8.5", asks="a tensor of shape (head_dim, d_in)"):
+    cases = {
+        "head 1 of 3": (_numbers(15, 12), 1, 3),
+        "head 2 of 5": (_numbers(20, 10), 2, 5),
+        "head 3 of 4": (_numbers(24, 8), 3, 4),
+    }
+    edges = {"head 0 of 2": (_numbers(6, 4), 0, 2), "head 0 of 1": (_numbers(2, 3), 0, 1)}
+
+    def right(weight, head, num_heads):
+        return weight.chunk(num_heads)[head]
+
+    def columns(weight, head, num_heads):
+        """these are columns, a part of the input: a head uses the whole input, and head_dim of the rows"""
+        return weight.chunk(num_heads, dim=1)[head]
+
+    def head_dim_columns(weight, head, num_heads):
+        """these are columns, the inputs: the outputs are the rows of nn.Linear's weight"""
+        head_dim = len(weight) // num_heads
+        return weight[:, head * head_dim : (head + 1) * head_dim]
+
+    def every_other_row(weight, head, num_heads):
+        """these are every num_heads-th row: a head's rows are next to each other"""
+        return weight[head::num_heads]
+
+    def num_heads_rows(weight, head, num_heads):
+        """these are num_heads rows: a head has d_out / num_heads rows"""
+        return weight.split(num_heads)[head]
+
+    def head_dim_from_d_in(weight, head, num_heads):
+        """these are d_in / num_heads rows: a head has d_out / num_heads rows"""
+        return weight.split(weight.shape[1] // num_heads)[head]
+
+    def counted_from_1(weight, head, num_heads):
+        """these are the rows of the head before: heads are counted from 0"""
+        return weight.chunk(num_heads)[head - 1]
+
+    def begun_at_row_head(weight, head, num_heads):
+        """these rows begin at row `head`: each head before this one has head_dim rows"""
+        return weight[head : head + len(weight) // num_heads]
+
+    def row_number_head(weight, head, num_heads):
+        """this is row number `head` alone: a head has head_dim rows"""
+        return weight[head]
+
+    def first_row_only(weight, head, num_heads):
+        """this is only the first of the head's rows: there are head_dim of them"""
+        return weight.chunk(num_heads)[head][0]
+
+    def end_before_the_start(weight, head, num_heads):
+        """head 1 of 3 gets no rows: a slice should end head_dim rows after its start"""
+        return weight[:0]
 
 
-_COUNT = Exercise(
-    reference=_parameters,
-    cases=[(768, 768, 12, False), (3, 4, 2, True), (8, 8, 1, False), (10, 6, 3, True)],
-    mistakes=[
-        Mistake(
-            "output projection forgotten",
-            lambda d_in, d_out, num_heads, qkv_bias: 3 * (d_in * d_out + (d_out if qkv_bias else 0)),
-            "those are queries, keys and values: the output projection adds d_out · d_out + d_out",
-        ),
-        Mistake(
-            "times the heads",
-            lambda d_in, d_out, num_heads, qkv_bias: (
-                num_heads * 3 * (d_in * d_out + (d_out if qkv_bias else 0)) + d_out * d_out + d_out
-            ),
-            "you multiplied by the number of heads: d_out is the width of all heads together",
-        ),
-        Mistake(
-            "bias of the output forgotten",
-            lambda d_in, d_out, num_heads, qkv_bias: _parameters(d_in, d_out, num_heads, qkv_bias) - d_out,
-            "the output projection has a bias: d_out more",
-        ),
-        Mistake(
-            "output projection from d_in",
-            lambda d_in, d_out, num_heads, qkv_bias: (
-                _parameters(d_in, d_out, num_heads, qkv_bias) - d_out * d_out + d_in * d_out
-            ),
-            "the output projection takes the joined heads, so it maps d_out to d_out",
-        ),
-        Mistake(
-            "bias always",
-            lambda d_in, d_out, num_heads, qkv_bias: _parameters(d_in, d_out, num_heads, True),
-            "you always counted a bias for queries, keys and values: without qkv_bias they have none",
-        ),
-        Mistake(
-            "one bias for three",
-            lambda d_in, d_out, num_heads, qkv_bias: (
-                3 * d_in * d_out + (d_out if qkv_bias else 0) + d_out * d_out + d_out
-            ),
-            "each of the three projections has its own bias",
-        ),
-        Mistake(
-            "qkv bias forgotten",
-            lambda d_in, d_out, num_heads, qkv_bias: _parameters(d_in, d_out, num_heads, False),
-            "with qkv_bias each of the three projections has d_out more",
-        ),
-    ],
-    where="section 8.4",
-)
+class Bytes(Exercise, number="8.4", where="section 8.6", asks="the number of bytes"):
+    cases = [(2, 3, 1024), (3, 5, 512), (5, 8, 256)]  # integers in MiB, too
+    edges = [(1, 1, 1), (3, 2, 7)]
 
-# 8.3  The rows that belong to one head.
+    def right(batch_size, num_heads, num_tokens):
+        return 4 * batch_size * num_heads * num_tokens**2
+
+    def numbers_not_bytes(batch_size, num_heads, num_tokens):
+        """that is how many numbers there are: each takes 4 bytes"""
+        return batch_size * num_heads * num_tokens**2
+
+    def mib(batch_size, num_heads, num_tokens):
+        """that is in MiB: the exercise asks for bytes"""
+        return 4 * batch_size * num_heads * num_tokens**2 / 2**20
+
+    def not_squared(batch_size, num_heads, num_tokens):
+        """each query has a score for every key: num_tokens times num_tokens"""
+        return 4 * batch_size * num_heads * num_tokens
+
+    def doubled(batch_size, num_heads, num_tokens):
+        """num_tokens is not squared: `num_tokens * 2` doubles it, `num_tokens**2` squares it"""
+        return 4 * batch_size * num_heads * num_tokens * 2
+
+    def heads_forgotten(batch_size, num_heads, num_tokens):
+        """each head has its own square: the number of bytes should grow with num_heads"""
+        return 4 * batch_size * num_tokens**2
+
+    def batch_forgotten(batch_size, num_heads, num_tokens):
+        """each text of the batch has its own squares: the number of bytes should grow with batch_size"""
+        return 4 * num_heads * num_tokens**2
+
+    def one_square_only(batch_size, num_heads, num_tokens):
+        """that is one square: each head has its own, and each text of the batch as well"""
+        return 4 * num_tokens**2
+
+    def half_the_square(batch_size, num_heads, num_tokens):
+        """that is the visible triangle alone: the plain form stores the hidden scores as well"""
+        return 4 * batch_size * num_heads * num_tokens * (num_tokens + 1) // 2
 
 
-def _rows(weight: Tensor, head: int, num_heads: int) -> Tensor:
-    head_dim = len(weight) // num_heads
-    return weight[head * head_dim : (head + 1) * head_dim]
+def _zeroed(heads: Tensor, axis: int, index: int) -> Tensor:
+    return heads.index_fill(axis, torch.tensor([index]), 0.0)
 
 
-_WEIGHT = torch.arange(24.0).view(6, 4)
+class Ablate(Exercise, number="8.5", where="section 8.3", asks="a tensor of shape (batch_size, num_tokens, d_out)"):
+    cases = {"head 1 of 3": (_numbers(2, 3, 5, 4), 1), "head 2 of 4": (_numbers(3, 4, 7, 6), 2)}
+    edges = {
+        "head 0 of 2": (_numbers(1, 2, 4, 3), 0),
+        "head 4 of 5": (_numbers(1, 5, 3, 2), 4),
+        "equal heads": (torch.ones(2, 3, 4, 2), 1),
+    }
 
-_ROWS = Exercise(
-    reference=_rows,
-    cases=[(_WEIGHT, 0, 2), (_WEIGHT, 1, 2), (_WEIGHT, 2, 3)],
-    mistakes=[
-        Mistake(
-            "columns",
-            lambda weight, head, num_heads: _rows(weight.T, head, num_heads),
-            "those are columns, the inputs: the outputs are the rows of nn.Linear's weight",
-        ),
-        Mistake(
-            "part of the input",
-            lambda weight, head, num_heads: weight[
-                :, head * len(weight) // num_heads : (head + 1) * len(weight) // num_heads
-            ],
-            "those are columns, a part of the input: nn.Linear stores its outputs as rows",
-        ),
-        Mistake(
-            "one row further",
-            lambda weight, head, num_heads: weight[head : head + len(weight) // num_heads],
-            "head 1 begins head_dim rows further down, not one",
-        ),
-        Mistake(
-            "every other row",
-            lambda weight, head, num_heads: weight[head::num_heads],
-            "a head's rows are next to each other, not every num_heads-th row",
-        ),
-        Mistake(
-            "one row",
-            lambda weight, head, num_heads: weight[head],
-            "that is one row: a head has head_dim rows",
-        ),
-        Mistake(
-            "counted from 1",
-            lambda weight, head, num_heads: _rows(weight, head - 1, num_heads),
-            "that is the head before it: heads are counted from 0",
-        ),
-        Mistake(
-            "num_heads rows",
-            lambda weight, head, num_heads: weight[head * num_heads : (head + 1) * num_heads],
-            "you took num_heads rows: a head has head_dim = d_out / num_heads of them",
-        ),
-    ],
-    where="section 8.5",
-)
+    def right(heads, head):
+        return Join.right(_zeroed(heads, 1, head))
 
-# 8.4  Bytes of the attention matrices.
+    def a_text_for_a_head(heads, head):
+        """text `head` is 0, with all its heads: axis 0 of `heads` counts texts, axis 1 counts heads"""
+        return Join.right(_zeroed(heads, 0, head))
 
-_BYTES = Exercise(
-    reference=lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens**2,
-    cases=[(1, 12, 1024), (2, 3, 10), (4, 1, 256)],
-    mistakes=[
-        Mistake(
-            "numbers, not bytes",
-            lambda batch_size, num_heads, num_tokens: batch_size * num_heads * num_tokens**2,
-            "those are numbers: each takes 4 bytes",
-        ),
-        Mistake(
-            "MiB",
-            lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens**2 / 2**20,
-            "that is in MiB: the exercise asks for bytes",
-        ),
-        Mistake(
-            "bits",
-            lambda batch_size, num_heads, num_tokens: 32 * batch_size * num_heads * num_tokens**2,
-            "those are bits: a byte has eight",
-        ),
-        Mistake(
-            "heads squared",
-            lambda batch_size, num_heads, num_tokens: 4 * batch_size * (num_heads * num_tokens) ** 2,
-            "heads do not attend to each other: only num_tokens is squared",
-        ),
-        Mistake(
-            "not squared",
-            lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens,
-            "each query has a score for every key: num_tokens times num_tokens",
-        ),
-        Mistake(
-            "heads forgotten",
-            lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_tokens**2,
-            "each head has its own square matrix",
-        ),
-        Mistake(
-            "batch forgotten",
-            lambda batch_size, num_heads, num_tokens: 4 * num_heads * num_tokens**2,
-            "each text of the batch has its own square matrices",
-        ),
-        Mistake(
-            "half the matrix",
-            lambda batch_size, num_heads, num_tokens: 4 * batch_size * num_heads * num_tokens * (num_tokens + 1) // 2,
-            "that is only the visible triangle: the plain form stores the hidden half as well",
-        ),
-    ],
-    where="section 8.6",
-)
+    def a_token_for_a_head(heads, head):
+        """token `head` is 0, in all heads: axis 2 of `heads` counts tokens, axis 1 counts heads"""
+        return Join.right(_zeroed(heads, 2, head))
 
-# 8.5  Without one head.
+    def counted_from_1(heads, head):
+        """the head before is 0: heads are counted from 0"""
+        return Join.right(_zeroed(heads, 1, head - 1))
 
-_CONTEXTS = torch.arange(1.0, 61.0).view(1, 3, 5, 4)
+    def an_entry_of_each_head(heads, head):
+        """one entry of each head is 0: it should be all entries of one head"""
+        return Join.right(_zeroed(heads, 3, head))
+
+    def nothing_set_to_0(heads, head):
+        """the heads are joined, but none of them is set to 0"""
+        return Join.right(heads)
+
+    def left_out(heads, head):
+        """the head is left out, so the vectors have fewer entries and out_proj no longer fits: set its part to 0"""
+        return Join.right(heads[:, [other for other in range(heads.shape[1]) if other != head]])
+
+    def only_this_head(heads, head):
+        """only this head is left: it should be 0, and all the others should stay"""
+        return Join.right(heads - _zeroed(heads, 1, head))
+
+    def not_joined(heads, head):
+        """the right head is 0, but the heads are not joined"""
+        return _zeroed(heads, 1, head)
+
+    def joined_without_a_swap(heads, head):
+        """the right head is 0, but the tokens are mixed up: swap heads and tokens before you join"""
+        return _zeroed(heads, 1, head).reshape(len(heads), heads.shape[2], -1)
 
 
-def _without(heads: Tensor, head: int) -> Tensor:
-    kept = heads.clone()
-    kept[:, head] = 0.0
-    return kept.transpose(1, 2).flatten(-2)
+class OneWeight(Exercise, number="8.6", where="section 8.5", asks="a tensor of shape (d_out, d_in)"):
+    cases = {"3 heads": ([*_numbers(3, 2, 5)],), "4 heads": ([*_numbers(4, 6, 3)],)}
+    edges = {"1 head": ([*_numbers(1, 3, 2)],), "2 square weights": ([*_numbers(2, 4, 4)],)}
+
+    def right(head_weights):
+        return torch.cat(head_weights)
+
+    def side_by_side(head_weights):
+        """the weights are side by side: outputs are rows, so the weights should be on top of each other"""
+        return torch.cat(head_weights, dim=1)
+
+    def still_separate(head_weights):
+        """the weights of the heads are still separate: the exercise asks for one matrix of d_out rows"""
+        return torch.stack(head_weights)
+
+    def last_head_first(head_weights):
+        """the heads are in reverse order: head 0 should have the first rows"""
+        return torch.cat(head_weights[::-1])
+
+    def rows_alternate(head_weights):
+        """the rows of the heads alternate: all rows of head 0 come first, then those of head 1"""
+        return torch.stack(head_weights, dim=1).flatten(0, 1)
+
+    def added_up(head_weights):
+        """the weights are added up: they should be on top of each other"""
+        return sum(head_weights)
+
+    def along_a_diagonal(head_weights):
+        """the weights are along a diagonal: they should be on top of each other, since all heads get the same input"""
+        return torch.block_diag(*head_weights)
 
 
-def _changed(heads: Tensor, head: int) -> Tensor:
-    heads[:, head] = 0.0
-    return heads.transpose(1, 2).flatten(-2)
+class Five(Exercise, number="8.7", where="sections 8.1, 8.4 and 8.6", asks="a list of five values, each True or False"):
+    def right():
+        return [False, True, False, True, False]
 
+    def heads_cost_parameters():
+        """all right except (a): the same projections are only split into more, narrower parts"""
+        return [True, True, False, True, False]
 
-_ABLATE = Exercise(
-    reference=_without,
-    keeps_arguments=True,
-    cases=[(_CONTEXTS, 0), (_CONTEXTS, 2), (torch.cat([_CONTEXTS, -_CONTEXTS]), 1)],
-    mistakes=[
-        Mistake(
-            "heads changed",
-            _changed,
-            "the result is right, but you wrote the zeros into heads itself: work on a copy, heads.clone()",
-        ),
-        Mistake(
-            "a text for a head",
-            lambda heads, head: (
-                (heads * (torch.arange(len(heads)) != head)[:, None, None, None]).transpose(1, 2).flatten(-2)
-            ),
-            "text `head` is 0, with all its heads: axis 0 counts texts, axis 1 counts heads",
-        ),
-        Mistake(
-            "left out",
-            lambda heads, head: heads[:, [i for i in range(heads.shape[1]) if i != head]].transpose(1, 2).flatten(-2),
-            "the head is left out, so the vectors have fewer entries and out_proj no longer fits: set its part to 0",
-        ),
-        Mistake(
-            "only this head",
-            lambda heads, head: heads.transpose(1, 2).flatten(-2) - _without(heads, head),
-            "only this head is left: all the others should stay",
-        ),
-        Mistake(
-            "joined without a swap",
-            lambda heads, head: (
-                _without(heads, head)
-                .unflatten(-1, (heads.shape[1], -1))
-                .transpose(1, 2)
-                .reshape(heads.shape[0], heads.shape[2], -1)
-            ),
-            "the right head is 0, but the tokens are mixed up: swap heads and tokens before you join",
-        ),
-        Mistake(
-            "a token for a head",
-            lambda heads, head: (heads * (torch.arange(heads.shape[2]) != head)[:, None]).transpose(1, 2).flatten(-2),
-            "token `head` is 0, in all heads: axis 1 counts heads, axis 2 counts tokens",
-        ),
-    ],
-    where="sections 8.1 and 8.3",
-)
+    def square_is_linear():
+        """all right except (b): there are twice as many queries and twice as many keys"""
+        return [False, False, False, True, False]
 
-# 8.6  One weight from those of all heads.
+    def fused_work_is_linear():
+        """all right except (c): that is true of the memory only, since the blocks of the square are still computed"""
+        return [False, True, True, True, False]
 
-_PIECES = [torch.arange(8.0).view(2, 4) + 10 * head for head in range(4)]
+    def dropout_is_free():
+        """all right except (d): with dropout the fused form on a CPU falls back to the full square"""
+        return [False, True, False, False, False]
 
-_ONE_WEIGHT = Exercise(
-    reference=lambda head_weights: torch.cat(list(head_weights)),
-    cases=[(_PIECES,), (_PIECES[:2],)],
-    mistakes=[
-        Mistake(
-            "side by side",
-            lambda head_weights: torch.cat(list(head_weights), dim=1),
-            "the weights are side by side: outputs are rows, so stack them on top of each other",
-        ),
-        Mistake(
-            "stacked",
-            lambda head_weights: torch.stack(list(head_weights)),
-            "stack adds an axis: the exercise asks for one matrix of d_out rows",
-        ),
-        Mistake(
-            "last head first",
-            lambda head_weights: torch.cat(list(head_weights)[::-1]),
-            "the heads are in reverse order: head 0 has the first rows",
-        ),
-        Mistake(
-            "rows alternate",
-            lambda head_weights: torch.stack(list(head_weights), dim=1).flatten(0, 1),
-            "the rows of the heads alternate: all rows of head 0 come first, then those of head 1",
-        ),
-    ],
-    where="section 8.5",
-)
-
-# 8.7  True or False.
-
-_FIVE = Exercise(
-    reference=[False, True, False, True, False],
-    mistakes=[
-        Mistake(
-            "heads cost parameters",
-            [True, True, False, True, False],
-            "all right except (a): the same projections are only split into more, narrower parts",
-        ),
-        Mistake(
-            "fused computes less",
-            [False, True, True, True, False],
-            "all right except (c): it computes the same scores, block by block, and discards each block",
-        ),
-        Mistake(
-            "dropout is free",
-            [False, True, False, False, False],
-            "all right except (d): with dropout the fused form on a CPU falls back to the full square",
-        ),
-        Mistake(
-            "one head is enough",
-            [False, True, False, True, True],
-            "all right except (e): the output of one head is a single mixture, and a mixture cannot be taken apart",
-        ),
-        Mistake(
-            "square is linear",
-            [False, False, False, True, False],
-            "all right except (b): there are twice as many queries and twice as many keys",
-        ),
-    ],
-    where="sections 8.1, 8.4 and 8.6",
-)
-
-EXERCISES = {
-    "8.A": _SPLIT,
-    "8.B": _JOIN,
-    "8.1": _WIDTH,
-    "8.2": _COUNT,
-    "8.3": _ROWS,
-    "8.4": _BYTES,
-    "8.5": _ABLATE,
-    "8.6": _ONE_WEIGHT,
-    "8.7": _FIVE,
-}
+    def one_head_is_enough():
+        """all right except (e): the output of one head is a single mixture, and a mixture cannot be taken apart"""
+        return [False, True, False, True, True]

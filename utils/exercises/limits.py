@@ -1,0 +1,110 @@
+"""What does not end, or takes too much memory, is stopped: no answer may cost a learner the notebook."""
+
+import contextlib
+import contextvars
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import psutil
+import torch
+
+SECONDS = 5.0  # of work; something that only waits, for input say, is stopped after three times as long
+GIBIBYTES = 2.0
+
+
+class Stopped(BaseException):
+    """Raised inside what is stopped; where a bare `except` hides it, it is raised again on the next line."""
+
+    def __init__(self) -> None:
+        frame = sys._getframe(1)
+        sys.settrace(_stop_again)  # for this thread, in which the exception is made when it is raised
+        while frame and frame.f_code.co_filename != __file__:
+            frame.f_trace, frame = _stop_again, frame.f_back
+
+
+def _stop_again(frame: FrameType, event: str, argument: object) -> None:
+    if event == "line":
+        raise Stopped
+
+
+def limited(work: Callable[[], Any]) -> Any:
+    """Return what `work` returns, or raise what it raises.
+
+    The work runs in a thread of its own: it can be stopped and left alone there, in every front end and system.
+
+    Raises:
+        TimeoutError: it has not ended in time.
+        MemoryError: it takes too much memory.
+    """
+    done: dict[str, Any] = {}
+
+    def run() -> None:
+        torch.set_num_threads(1)  # for this thread: on a busy machine more would make small tensors slow
+        with contextlib.suppress(Stopped):  # it may be raised once more when the work is over
+            try:
+                done["result"] = work()
+            except BaseException as error:
+                done["error"] = error
+
+    # In a copy of the context, so that a notebook shows what the work prints under its own cell.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+    with _address_space_limited():
+        thread.start()
+        try:
+            _watch(thread)
+        finally:
+            _stop(thread, done)
+    if "error" in done:
+        raise done["error"]
+    return done["result"]
+
+
+def _watch(thread: threading.Thread) -> None:
+    """Return when the thread has ended; a timeout while joining keeps Ctrl+C working on every system."""
+    memory, start, work = psutil.Process().memory_info().rss, time.monotonic(), time.process_time()
+    while thread.is_alive():
+        thread.join(0.05)
+        if psutil.Process().memory_info().rss - memory > GIBIBYTES * 2**30:
+            raise MemoryError(f"took more than {GIBIBYTES:g} GiB of memory")
+        # On a busy machine little work is done in a second: that does not make a loop endless.
+        worked, waited = time.process_time() - work, time.monotonic() - start
+        if (waited > SECONDS and worked > SECONDS / 2) or waited > 3 * SECONDS:
+            raise TimeoutError(f"had not ended after {waited:.0f} seconds")
+
+
+def _stop(thread: threading.Thread, done: dict) -> None:
+    """Raise Stopped in the thread, again where a bare `except` hides it; leave it alone if that does not help."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda error: None if error.exc_type is Stopped else hook(error)
+    try:
+        for _ in range(20):
+            if done or not thread.is_alive():
+                break
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Stopped))
+            thread.join(0.05)
+        thread.join(1)  # it may have much to free
+    finally:
+        sys.unraisablehook = hook
+
+
+@contextlib.contextmanager
+def _address_space_limited() -> Iterator[None]:
+    """Let one huge allocation fail at once, on Linux: nothing can watch while it lasts."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    ceiling = psutil.Process().memory_info().vms + int(2 * GIBIBYTES * 2**30)
+    known = [limit for limit in before if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min([ceiling, *known]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
