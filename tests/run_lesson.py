@@ -2,8 +2,9 @@
 
 python tests/run_lesson.py notebooks/04_simple_attention.ipynb
 
-Beside each stub its folded solution must pass the check. After that, what the lesson has built is compared
-with what utils has under the same name.
+Beside each stub its folded solution must pass the check, and with one small fault in it, it must not, unless
+tests/answers/ lists the fault as equal. After that, what the lesson has built is compared with what utils has under
+the same name.
 """
 
 import ast
@@ -13,12 +14,15 @@ import io
 import json
 import pkgutil
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from answers import answers
 from IPython.display import display
 from lessons import Task, code_cells, label, read, tags, tasks
 from nbformat import NotebookNode
+from solution_mutants import mutants
 
 refused: list[str] = []
 
@@ -44,6 +48,7 @@ def run(path: Path) -> Iterator[tuple[str, str]]:
             verdict = solve(stubs[index], dict(names))
             if not getattr(verdict, "passed", False):
                 yield f"solution of {stubs[index].number}", f"it does not pass its check: {verdict!r}"
+            yield from survivors(stubs[index], names)
         yield from ((label(cell), f"it asks for the network: {event}") for event in refused)
         refused.clear()
     yield from differences(path, taught)
@@ -58,10 +63,25 @@ def execute(cell: NotebookNode, names: dict) -> None:
             raise
 
 
-def solve(task: Task, names: dict) -> object:
-    """Return the verdict on the folded solution, or the error that it raises."""
+def survivors(task: Task, names: dict) -> Iterator[tuple[str, str]]:
+    """Yield each small fault in the folded solution that its check accepts, and each listed as equal that is not."""
+    from utils.exercises import limits
+
+    limits.SECONDS = 1.0
+    equal = {table["equal"].strip() for table in answers().get(task.number, []) if "equal" in table}
+    passed = set()
+    with warnings.catch_warnings(action="ignore"):
+        for change, code in mutants("\n".join(task.solutions)).items():
+            if getattr(solve(task, dict(names), code), "passed", False):
+                passed.add(change)
+    yield from ((f"solution of {task.number}", f"its check accepts {change!r}") for change in sorted(passed - equal))
+    yield from ((f"solution of {task.number}", f"listed as equal, but refused: {c!r}") for c in sorted(equal - passed))
+
+
+def solve(task: Task, names: dict, code: str | None = None) -> object:
+    """Return the verdict on the folded solution, or on other code for it, or the error that it raises."""
     try:
-        exec("\n".join(task.solutions), names)
+        exec("\n".join(task.solutions) if code is None else code, names)
         return eval(task.below[1].source, names)
     except Exception as error:  # reported like a verdict that is not "right", and the other solutions run too
         return error
