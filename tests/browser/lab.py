@@ -120,7 +120,7 @@ class Lesson:
         self.type(index, code)
         self.run_selected(index)
         self.run_selected(index + 1)  # Shift+Enter has gone on to it
-        return self.cell(index + 1).locator(".jp-OutputArea-output").inner_text()
+        return " ".join(self.cell(index + 1).locator(".jp-OutputArea-output").inner_text().split())
 
     def live(self, index: int) -> dict:
         """Return what a cell's widget shows (text and pictures), and the words of its outputs."""
