@@ -4,6 +4,7 @@ import contextlib
 import html
 import importlib.util
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import torch
 
 from utils.exercises.diagnosis import Diagnosis
-from utils.exercises.limits import limited
+from utils.exercises.limits import alone, limited
 from utils.exercises.outcomes import demand, raised
-from utils.exercises.shown import cut
+from utils.exercises.shown import cut, one_line
 from utils.exercises.slips import spelled
 
 __all__ = ["Exercise", "Mistake", "Verdict", "check", "demand", "exercises_of", "find_exercise"]
@@ -112,7 +113,7 @@ class Verdict:
         colour = {"✓": "#1a7f37", "✗": "#b45309", "…": "#5f6b7a"}[mark]
         parts = [
             f"<code>{html.escape(part)}</code>" if odd % 2 else html.escape(part)
-            for odd, part in enumerate(text.split("`"))
+            for odd, part in enumerate(re.split("`([^`]*)`", text))
         ]
         return (
             '<div class="verdict" style="display: flex; gap: 0.6em; align-items: baseline; white-space: normal">'
@@ -140,13 +141,12 @@ def check(number: str, answer: Any) -> Verdict:
     exercise = find_exercise(number)
     diagnosis = Diagnosis(exercise, answer)
     try:
-        with _random_states_kept():
+        with alone(), _random_states_kept():
             diagnosis.prepare()
             mistake, message = limited(diagnosis.verdict)
     except (TimeoutError, MemoryError) as error:
         mistake = "does not end" if isinstance(error, TimeoutError) else "too much memory"
-        loop = "does one of its loops never end?" if mistake == "does not end" else "does something grow without end?"
-        message = f"{diagnosis.current} {error} and was stopped: {loop}"
+        message = f"{diagnosis.current} {error}"
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an answer's own code also runs where the answer is merely compared or printed
@@ -156,7 +156,7 @@ def check(number: str, answer: Any) -> Verdict:
     if mistake == "not attempted":
         return Verdict(False, mistake, f"… {number}: not attempted yet")
     start, end = f"✗ {number}: ", f" (see {exercise.where})"
-    return Verdict(False, mistake, start + cut(message, LONGEST - len(start + end)) + end)
+    return Verdict(False, mistake, start + cut(one_line(str, message), LONGEST - len(start + end)) + end)
 
 
 def find_exercise(number: str) -> type[Exercise]:

@@ -95,7 +95,7 @@ def difference(call: str, got: Any, expected: Any, asks: str, exact: bool = Fals
         return "one value", f"{call} returns one value, {described(got)}; the exercise asks for {asks}"
     path, got, expected = _first(got, expected, exact)
     at = f" at {path}" if path else ""
-    if "dtype" in kind_of(got) and kind_of(expected) == "sequence":
+    if kind_of(got).startswith("tensor of dtype") and kind_of(expected) == "sequence":
         return "wrong type", f"{call} returns {described(got)}{at}: use float32 or float64"
     if kind_of(got) != kind_of(expected) or (exact and form_of(got) != form_of(expected) and same(got, expected)):
         if path:

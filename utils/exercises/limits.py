@@ -32,61 +32,82 @@ def _stop_again(frame: FrameType, event: str, argument: object) -> None:
         raise Stopped
 
 
+_RUNNING = contextvars.ContextVar("running", default=False)
+_LOCK = threading.Lock()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one check run at a time, since it sets what the process shares; a check within an answer is part of it."""
+    with contextlib.nullcontext() if _RUNNING.get() else _LOCK:
+        yield
+
+
 def limited(work: Callable[[], Any]) -> Any:
     """Return what `work` returns, or raise what it raises.
 
     The work runs in a thread of its own: it can be stopped and left alone there, in every front end and system.
+    What Python does within a single call of its own, such as sum(itertools.count()), no thread can stop.
 
     Raises:
-        TimeoutError: it has not ended in time.
-        MemoryError: it takes too much memory.
+        TimeoutError: it has not ended in time; says what may be the cause.
+        MemoryError: it takes too much memory; the same.
     """
+    if _RUNNING.get():
+        return work()
     done: dict[str, Any] = {}
+    over = threading.Event()  # not is_alive(): after Ctrl+C in a join, Python 3.11 takes the thread for ended
 
     def run() -> None:
+        _RUNNING.set(True)
         torch.set_num_threads(1)  # for this thread: on a busy machine more would make small tensors slow
         with contextlib.suppress(Stopped):  # it may be raised once more when the work is over
             try:
                 done["result"] = work()
             except BaseException as error:
                 done["error"] = error
+            finally:
+                over.set()
 
     # In a copy of the context, so that a notebook shows what the work prints under its own cell.
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
     with _address_space_limited():
         thread.start()
         try:
-            _watch(thread)
+            _watch(over)
         finally:
-            _stop(thread, done)
+            _stop(thread, over)
     if "error" in done:
         raise done["error"]
     return done["result"]
 
 
-def _watch(thread: threading.Thread) -> None:
-    """Return when the thread has ended; a timeout while joining keeps Ctrl+C working on every system."""
+def _watch(over: threading.Event) -> None:
+    """Return when the work is over; a timeout while waiting keeps Ctrl+C working on every system."""
     memory, start, work = psutil.Process().memory_info().rss, time.monotonic(), time.process_time()
-    while thread.is_alive():
-        thread.join(0.05)
+    while not over.wait(0.05):
         if psutil.Process().memory_info().rss - memory > GIBIBYTES * 2**30:
-            raise MemoryError(f"took more than {GIBIBYTES:g} GiB of memory")
+            text = f"took more than {GIBIBYTES:g} GiB of memory and was stopped: does something grow without end?"
+            raise MemoryError(text)
         # On a busy machine little work is done in a second: that does not make a loop endless.
         worked, waited = time.process_time() - work, time.monotonic() - start
-        if (waited > SECONDS and worked > SECONDS / 2) or waited > 3 * SECONDS:
-            raise TimeoutError(f"had not ended after {waited:.0f} seconds")
+        if waited > SECONDS and worked > SECONDS / 2:
+            text = f"had not ended after {waited:.0f} seconds and was stopped: does one of its loops never end?"
+            raise TimeoutError(text)
+        if waited > 3 * SECONDS:
+            raise TimeoutError(f"had not ended after {waited:.0f} seconds: does it wait for something?")
 
 
-def _stop(thread: threading.Thread, done: dict) -> None:
+def _stop(thread: threading.Thread, over: threading.Event) -> None:
     """Raise Stopped in the thread, again where a bare `except` hides it; leave it alone if that does not help."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda error: None if error.exc_type is Stopped else hook(error)
     try:
         for _ in range(20):
-            if done or not thread.is_alive():
+            if over.is_set():
                 break
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Stopped))
-            thread.join(0.05)
+            over.wait(0.05)
         thread.join(1)  # it may have much to free
     finally:
         sys.unraisablehook = hook

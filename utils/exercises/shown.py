@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from utils.exercises.values import kind_of
 
+LONGEST = 10_000  # characters of a text that are looked at: a message leaves out its middle anyway
 WIDTH = 42  # of a value in a message: both values, the call and the rest stay within 200 characters
 
 
@@ -25,6 +26,8 @@ def one_line(spell: Callable[[Any], str], value: Any) -> str:
         text = spell(value)
     except Exception:  # a learner's own __repr__ or __str__ may fail; then there is nothing to show
         return ""
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}{text[-WIDTH:]}"
     return "".join(c if c.isprintable() else " " for c in text).strip()
 
 

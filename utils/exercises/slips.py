@@ -4,10 +4,10 @@ import dis
 import inspect
 import re
 from collections.abc import Sequence
-from types import CodeType
 from typing import Any
 
 from utils.exercises.shown import cut
+from utils.exercises.stubs import code_of
 from utils.exercises.values import Raised
 
 # What the text of an error looks like, and what to say of it.
@@ -127,14 +127,11 @@ def parameters(answer: Any, arguments: Sequence, names: Sequence[str]) -> str | 
     try:
         signature.bind(*arguments)
     except TypeError:
+        marks = {"VAR_POSITIONAL": "*{}", "VAR_KEYWORD": "**{}", "KEYWORD_ONLY": "{} (by name only)"}
+        taken = [marks.get(one.kind.name, "{}").format(one.name) for one in signature.parameters.values()]
         rest = f"its parameters are {cut(', '.join(taken), 50)}" if taken else "it has no parameters"
         return f"the exercise calls your function with {cut(', '.join(given), 60)}, but {rest}"
     return None
-
-
-def code_of(answer: Any) -> CodeType | None:
-    """Return the code of a function, also of a decorated one."""
-    return getattr(inspect.unwrap(answer), "__code__", None) if callable(answer) else None
 
 
 def uses(answer: Any, *words: str) -> bool:

@@ -18,6 +18,15 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 _ELLIPSIS = re.compile(r"\bellipsis\b(?! \(`)|\bEllipsis\b(?![,)])")
 
 
+def code_of(answer: Any) -> CodeType | None:
+    """Return the code of a function, also of a decorated one; None for anything else."""
+    try:
+        code = getattr(inspect.unwrap(answer), "__code__", None) if callable(answer) else None
+    except ValueError:  # it claims to wrap itself
+        return None
+    return code if isinstance(code, CodeType) else None
+
+
 def gaps(value: Any) -> tuple[int, int]:
     """Return how many items of a list are still `...`, at least in part, and how many items there are."""
     if isinstance(value, Mapping):
@@ -44,7 +53,7 @@ def fails_on_a_gap(text: str, answer: Any) -> bool:
 
 def assigns_a_gap(answer: Any) -> bool:
     """Return whether a function still has a line such as `scores = ...`."""
-    code = getattr(inspect.unwrap(answer), "__code__", None) if callable(answer) else None
+    code = code_of(answer)
     steps = itertools.pairwise(dis.get_instructions(code)) if code else ()
     return any(step.argval is ... and after.opname.startswith("STORE") for step, after in steps)
 
@@ -97,7 +106,7 @@ def is_as_given(answer: Any, number: str) -> bool:
             else {}
         )
         return methods.keys() == given.keys() and all(_same_code(methods[name], given[name]) for name in given)
-    code = getattr(inspect.unwrap(answer), "__code__", None)
+    code = code_of(answer)
     return code is not None and name in given and _same_code(code, given[name])
 
 
@@ -127,7 +136,7 @@ def _has_ellipsis(part: Any) -> bool:
     if isinstance(part, type):
         return any(_has_ellipsis(item) for item in vars(part).values() if callable(item) or item is ...)
     if callable(part):
-        part = getattr(inspect.unwrap(part), "__code__", ...)
+        part = code_of(part) or ...
     if isinstance(part, CodeType):
         part = part.co_consts
     return any(map(_has_ellipsis, part)) if isinstance(part, tuple) else part is ...

@@ -64,8 +64,9 @@ def same(got: Any, expected: Any, exact: bool = False, digits: int | None = None
         case "sequence":
             if isinstance(got, (Tensor, np.ndarray)) and isinstance(expected, (Tensor, np.ndarray)):
                 return tuple(got.shape) == tuple(expected.shape) and bool(agree(got, expected).all())
-            got, expected = items(got), items(expected)
-            return len(got) == len(expected) and all(same(g, e, exact, digits) for g, e in zip(got, expected))
+            return len(got) == len(expected) and all(
+                same(g, e, exact, digits) for g, e in zip(items(got), items(expected))
+            )
         case "mapping":
             return got.keys() == expected.keys() and all(
                 same(got[key], expected[key], exact, digits) for key in expected
@@ -150,7 +151,7 @@ def as_number(value: Any) -> int | float:
     """Return a number of any type as Python's own; an integer too large for a float stays one."""
     if isinstance(value, (Tensor, np.ndarray, np.generic)):
         value = value.item()
-    return value if isinstance(value, int) else float(value)
+    return int(value) if isinstance(value, int) else float(value)
 
 
 def _same_number(got: int | float, expected: int | float, digits: int | None) -> bool:
