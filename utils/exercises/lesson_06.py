@@ -418,7 +418,6 @@ class Detector(Exercise, number="6.4", where="section 6.4", asks="True or False"
         "attention to the last two tokens": (_attention(lambda i, j: (j <= i) & (j > i - 2)), _X),
         "attention to token 0 and itself": (_attention(lambda i, j: (j == 0) | (j == i)), _X[:4]),
         "a running sum": (lambda x: x.cumsum(dim=0), _X),
-        "a running sum with rounding": (lambda x: x.cumsum(dim=0) + len(x) - len(x), _X),
         "a function of each token alone": (lambda x: 3 * x[:, :1] - 2, _X[:3]),
         "a causal mask and a row of zeros": (_attention(lambda i, j: j <= i), _ZERO_AT_1),
         "attention without a mask": (_attention(lambda i, j: j >= 0), _X),
@@ -470,10 +469,6 @@ class Detector(Exercise, number="6.4", where="section 6.4", asks="True or False"
     def always_true(attend, x):
         """it is True even for functions without a leak: is an output compared that is allowed to change?"""
         return True
-
-    def rounding_found(attend, x):
-        """a difference in the last digit is taken for a leak: with fewer tokens, rounding may change it"""
-        return any(not torch.equal(attend(x[:length]), attend(x)[:length]) for length in range(1, len(x)))
 
 
 # 6.5  Which model cheats.
