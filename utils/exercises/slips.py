@@ -66,7 +66,7 @@ _SLIPS = [
     (r"RuntimeError: (Subtraction|Negation), the `-` operator, ", "- is not for True and False: ~ inverts them"),
     (r"TypeError: (?:\w+\(\): )?(\w+)\(\) received an invalid combination of arguments - got \((.*?)\)",
      "{0} cannot take ({1})"),
-    (r"RuntimeError: (Expected attn_mask dtype|Explicit attn_mask should not be set)",
+    (r"RuntimeError: .*(Expected attn_mask dtype|Explicit attn_mask should not be set)",
      "attn_mask is boolean or floating-point, and is not given together with is_causal=True"),
     (r"TypeError: unsupported operand.* for \^|\w+Error: \"bitwise_xor", "^ is not a power in Python: write **"),
     (r"ValueError: too many values to unpack \(expected (\d+)", "there are more than {0} values for {0} names"),
