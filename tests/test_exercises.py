@@ -22,7 +22,7 @@ MISTAKES = [
 def given(number, known):
     """What is checked: a function or class itself, or the values that it returns where a value is typed in."""
     exercise = EXERCISES[number]
-    if exercise.cases or exercise.call:
+    if exercise.is_called:
         return [known]
     return [*known()] if inspect.isgeneratorfunction(known) else [known()]
 
@@ -168,6 +168,6 @@ def test_nonsense_gets_one_kind_line(number):
 def test_an_untouched_stub_is_not_attempted(number):
     exercise = EXERCISES[number]
     stubs = [...]
-    if exercise.cases or exercise.call:
+    if exercise.is_called:
         stubs.append(lambda *_, **__: ...)
     assert {check(number, stub).message for stub in stubs} == {f"… {number}: not attempted yet"}

@@ -3,6 +3,7 @@
 import contextlib
 import html
 import importlib.util
+import inspect
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ class Exercise:
     exact = False
     may_change = False
     right: Any
+    parameters: Sequence[str]  # of `right`, where it is a function
     mistakes: Sequence[Mistake]
     is_called: bool
     all_cases: Sequence[tuple[str | None, tuple]]
@@ -81,6 +83,7 @@ class Exercise:
             for name, item in vars(cls).items()
             if callable(item) and item.__doc__ and name not in ("right", "call")
         ]
+        cls.parameters = [] if isinstance(cls.right, type) else list(inspect.signature(cls.right).parameters)
         cls.is_called = bool(cls.cases) or cls.call is not None
         cls.all_cases = [*_labelled(cls.cases or ([()] if cls.call else [])), *_labelled(cls.edges)]
         EXERCISES[number] = cls

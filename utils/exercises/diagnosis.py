@@ -22,8 +22,6 @@ class Diagnosis:
     def __init__(self, exercise: "type[Exercise]", answer: Any) -> None:
         self.exercise, self.answer = exercise, answer
         self.current = "your answer"  # what is running, for an answer that does not end
-        called = exercise.is_called and not isinstance(exercise.right, type)
-        self.names = list(inspect.signature(exercise.right).parameters) if called else []
 
     def prepare(self) -> None:
         """Compute what the answer is compared with, which must not count as its time."""
@@ -34,11 +32,11 @@ class Diagnosis:
     def verdict(self) -> tuple[str | None, str]:
         """Return the name of the mistake, None if the answer is right, and what to tell the learner."""
         exercise, answer = self.exercise, self.answer
-        if found := self.not_finished([answer]) or self.wrong_sort():
+        if found := self.not_begun() or self.gap_in(answer) or self.wrong_sort():
             return found
         with torch.device("cpu"), EmptyFilled():  # the exercises' data is there, whatever the default device
             got = self.outcomes()
-            if found := self.not_finished(got):
+            if found := next(filter(None, map(self.gap_in, got)), None):
                 return found
             expected = expected_of(exercise)
             if all(map(self.same, got, expected)):
@@ -75,27 +73,24 @@ class Diagnosis:
         self.current = "your answer"
         return found
 
-    def not_finished(self, outcomes: Sequence) -> tuple[str, str] | None:
-        """Say so if the answer is still the stub, or if part of it is."""
-        called = self.exercise.is_called
+    def not_begun(self) -> tuple[str, str] | None:
+        """Say so if the answer is still what the lesson gives."""
         sort = isinstance(self.exercise.right, type) or not isinstance(self.answer, type)
-        if called and sort and outcomes[0] is self.answer and stubs.is_untouched(self.answer, self.exercise.number):
-            return "not attempted", ""
-        for got in outcomes:
-            open_items, all_items = stubs.gaps(got)
-            fails = isinstance(got, Raised) and stubs.fails_on_a_gap(got.text or "", self.answer)
-            if not open_items and not fails:
-                continue
-            if got is ... and outcomes[0] is self.answer:
-                return "not attempted", ""
-            if called and stubs.is_as_given(self.answer, self.exercise.number):
-                return "not attempted", ""
-            if not called and all(item is ... for item in stubs.leaves(got)):
-                return "not attempted", ""
-            if not called:
-                return "incomplete", f"there is still a `...` in {open_items} of {all_items} items"
-            return "incomplete", "there is still a `...` in your code"
-        return None
+        empty = self.exercise.is_called and sort and stubs.is_untouched(self.answer, self.exercise.number)
+        return ("not attempted", "") if empty or self.answer is ... else None
+
+    def gap_in(self, got: Any) -> tuple[str, str] | None:
+        """Say so if a `...` of the stub is left, in a value or as the cause of an error."""
+        open_items, all_items = stubs.gaps(got)
+        if not open_items and not (isinstance(got, Raised) and stubs.fails_on_a_gap(got.text or "", self.answer)):
+            return None
+        if not self.exercise.is_called:
+            untouched = all(item is ... for item in stubs.leaves(got))
+            left = f"there is still a `...` in {open_items} of {all_items} items"
+        else:
+            untouched = stubs.is_as_given(self.answer, self.exercise.number)
+            left = "there is still a `...` in your code"
+        return ("not attempted", "") if untouched else ("incomplete", left)
 
     def unfit(self) -> tuple[str, str] | None:
         """Say so if the answer cannot be right as it is written: a gap is left, or the parameters are others."""
@@ -103,8 +98,10 @@ class Diagnosis:
             return "incomplete", f"the method {name} is still empty"
         if stubs.assigns_a_gap(self.answer):
             return "incomplete", "there is still a `...` in your code"
-        arguments = self.names if self.exercise.call else [*self.exercise.all_cases[0][1]] if self.names else []
-        sentence = slips.parameters(self.answer, arguments, self.names)
+        if not (names := self.exercise.parameters):
+            return None
+        arguments = names if self.exercise.call else self.exercise.all_cases[0][1]
+        sentence = slips.parameters(self.answer, arguments, names)
         return ("wrong parameters", sentence) if sentence else None
 
     def by_luck(self, expected: Sequence) -> tuple[str, str] | None:
@@ -145,16 +142,16 @@ class Diagnosis:
         call = self.call_text(label, case)
         if isinstance(got[index], Raised):
             return self.explain_error(call, got[index], expected[index])
+        where = call.rstrip(",")
         if kind_of(expected[index]) == "number" and slips.uses(self.answer, "^"):
-            return "not a power", f"{call}: ^ is not a power in Python, write **"
+            return "not a power", f"{where}: ^ is not a power in Python, write **"
         if slips.uses(self.answer, *EMPTY) and patterns.has_unset(got[index]):
-            return "never set", f"{call}: entries of torch.empty are used that were never set"
+            return "never set", f"{where}: entries of torch.empty are used that were never set"
         skipped = ("error", "changed", "Complained", "NoneType")
-        plain = not any(kind_of(item) in skipped for item in [*got, *expected])
-        if plain and (
-            found := patterns.pattern(got, expected, [case for _, case in cases], [] if exercise.call else self.names)
-        ):
-            return found[0], found[1] if "your function" in found[1] else f"{call.rstrip(',')}: {found[1]}"
+        if not any(kind_of(item) in skipped for item in [*got, *expected]):
+            given = {} if exercise.call else dict(zip(exercise.parameters, zip(*(case for _, case in cases))))
+            if found := patterns.pattern(where, got, expected, given):
+                return found
         return differences.difference(call, got[index], expected[index], exercise.asks, exercise.exact)
 
     def explain_error(self, call: str, got: Raised, expected: Any) -> tuple[str, str]:

@@ -84,9 +84,10 @@ def limited(work: Callable[[], Any]) -> Any:
 
 def _watch(over: threading.Event) -> None:
     """Return when the work is over; a timeout while waiting keeps Ctrl+C working on every system."""
-    memory, start, work = psutil.Process().memory_info().rss, time.monotonic(), time.process_time()
+    process, start, work = psutil.Process(), time.monotonic(), time.process_time()
+    memory = process.memory_info().rss
     while not over.wait(0.05):
-        if psutil.Process().memory_info().rss - memory > GIBIBYTES * 2**30:
+        if process.memory_info().rss - memory > GIBIBYTES * 2**30:
             text = f"took more than {GIBIBYTES:g} GiB of memory and was stopped: does something grow without end?"
             raise MemoryError(text)
         # On a busy machine little work is done in a second: that does not make a loop endless.

@@ -1,6 +1,6 @@
 """What may be true of all results of an answer: that they are transposed, too large by 1, the same in every call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,35 +13,36 @@ from utils.exercises.stubs import leaves
 from utils.exercises.values import items, kind_of, same, shape_of
 
 
-def pattern(answers: list, expected: list, cases: Sequence[tuple], names: Sequence[str]) -> tuple[str, str] | None:
-    """Return a sentence that is true of the results of all calls: how they differ from what they should be."""
+def pattern(where: str, answers: list, expected: list, given: Mapping[str, tuple]) -> tuple[str, str] | None:
+    """Return a sentence that is true of the results of all calls: how they differ from what they should be.
+
+    Args:
+        where: the first call with a wrong result.
+        given: what each parameter was in these calls.
+    """
     wrong = [(got, right) for got, right in zip(answers, expected) if not same(got, right)]
     if not wrong:  # they differ in their types only
         return None
     if _has_nan(wrong[0][0]) and not _has_nan(wrong[0][1]):
-        return "nan", "there is nan in the result"
-    for index, name in enumerate(names):
-        given = [case[index] for case in cases if len(case) > index]
-        by_luck = len(answers) == 1 or (kind_of(answers[0]) == "number" and not _same_kind(answers, expected))
-        if len(given) == len(answers) and not by_luck and all(map(_unchanged, answers, given)):
+        return "nan", f"{where}: there is nan in the result"
+    alike = kind_of(answers[0]) == kind_of(expected[0])
+    by_luck = len(answers) == 1 or (kind_of(answers[0]) == "number" and not alike)
+    for name, values in given.items():
+        if not by_luck and all(map(_unchanged, answers, values)):
             return "argument returned", f"your function returns the same as its argument `{name}`"
     if len(wrong) == len(answers) > 1 and all(_inverted(got, right) for got, right in wrong):
-        return "inverted", "True and False are swapped"
+        return "inverted", f"{where}: True and False are swapped"
     for kind, sentence, fits in _PATTERNS:
         if all(fits(got, right) for got, right in wrong):
-            return kind, sentence
-    alike = _same_kind(answers, expected) and shape_of(answers[0]) == shape_of(expected[0])
+            return kind, f"{where}: {sentence}"
+    alike = alike and shape_of(answers[0]) == shape_of(expected[0])
     differ = not all(same(right, expected[0]) for right in expected)
     if len(wrong) > 1 and alike and differ and all(same(got, answers[0]) for got in answers):
         return "always the same", f"your function returns {shown(answers[0])} in every call"
     single = kind_of(expected[0]) == "number"
     if single and len(wrong) < len(answers):
         return None
-    return _constant(wrong, "the result" if single else "every number")
-
-
-def _same_kind(answers: list, expected: list) -> bool:
-    return kind_of(answers[0]) == kind_of(expected[0])
+    return _constant(wrong, f"{where}: {'the result' if single else 'every number'}")
 
 
 def _unchanged(got: Any, given: Any) -> bool:
@@ -104,9 +105,8 @@ def _constant(wrong: list, what: str) -> tuple[str, str] | None:
 
 
 def _inverted(got: Any, right: Any) -> bool:
-    boolean = kind_of(got) == kind_of(right) == "bool" or {getattr(v, "dtype", None) for v in (got, right)} == {
-        torch.bool
-    }
+    dtypes = {getattr(value, "dtype", None) for value in (got, right)}
+    boolean = kind_of(got) == kind_of(right) == "bool" or dtypes == {torch.bool}
     return boolean and shape_of(got) == shape_of(right) and bool((torch.as_tensor(got) != torch.as_tensor(right)).all())
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from utils.exercises.values import kind_of
 
-LONGEST = 10_000  # characters of a text that are looked at: a message leaves out its middle anyway
+ENOUGH = 10_000  # characters of a text that are looked at: a message leaves out its middle anyway
 WIDTH = 42  # of a value in a message: both values, the call and the rest stay within 200 characters
 
 
@@ -26,8 +26,8 @@ def one_line(spell: Callable[[Any], str], value: Any) -> str:
         text = spell(value)
     except Exception:  # a learner's own __repr__ or __str__ may fail; then there is nothing to show
         return ""
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}{text[-WIDTH:]}"
+    if len(text) > ENOUGH:
+        text = f"{text[:ENOUGH]}{text[-WIDTH:]}"
     return "".join(c if c.isprintable() else " " for c in text).strip()
 
 
@@ -75,11 +75,10 @@ def described(value: Any, type_only: bool = False) -> str:
     """Return a value and its type, or only one of them where it says both."""
     if isinstance(value, Tensor):
         kind = kind_of(value)
-        if "tensor" in kind or value.dim():
-            what = (
-                f"a {kind}" if "tensor" in kind else f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype}"
-            )
-            return what.replace("torch.", "")
+        if "tensor" in kind:
+            return f"a {kind}".replace("torch.", "")
+        if value.dim():
+            return f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype}".replace("torch.", "")
         return f"{shown(value)}, a tensor without axes"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"

@@ -86,7 +86,7 @@ def _does_nothing(code: CodeType) -> bool:
 def is_untouched(answer: Any, number: str) -> bool:
     """Return whether an answer is empty as the lesson's stub is: code that was given may have been emptied."""
     stub, code = _stub(number), getattr(answer, "__code__", None)
-    given = [const for const in stub.co_consts if isinstance(const, CodeType)] if stub and code else []
+    given = _inside(stub).values() if stub and code else ()
     emptied = bool(given) and ... not in code.co_consts and not any(map(_does_nothing, given))
     return is_empty(answer) and not emptied
 
@@ -96,18 +96,18 @@ def is_as_given(answer: Any, number: str) -> bool:
     stub = _stub(number)
     if stub is None:
         return True
-    given = {code.co_name: code for code in stub.co_consts if isinstance(code, CodeType)}
-    name = getattr(answer, "__name__", "")
+    given = _inside(stub).get(getattr(answer, "__name__", ""))
     if isinstance(answer, type):
         methods = {name: item.__code__ for name, item in vars(answer).items() if hasattr(item, "__code__")}
-        given = (
-            {code.co_name: code for code in given[name].co_consts if isinstance(code, CodeType)}
-            if name in given
-            else {}
-        )
-        return methods.keys() == given.keys() and all(_same_code(methods[name], given[name]) for name in given)
+        stubs = _inside(given) if given else {}
+        return methods.keys() == stubs.keys() and all(_same_code(methods[name], stubs[name]) for name in stubs)
     code = code_of(answer)
-    return code is not None and name in given and _same_code(code, given[name])
+    return code is not None and given is not None and _same_code(code, given)
+
+
+def _inside(code: CodeType) -> dict[str, CodeType]:
+    """Return the functions and classes that some code defines, by their names."""
+    return {const.co_name: const for const in code.co_consts if isinstance(const, CodeType)}
 
 
 @functools.cache

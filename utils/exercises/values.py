@@ -104,8 +104,10 @@ def _kind_of_tensor(tensor: Tensor) -> str:
         return "nested tensor"
     if tensor.is_meta or tensor.device.type != "cpu":
         return f"tensor on the device {tensor.device.type}"
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        return f"tensor of layout {tensor.layout}" if tensor.layout != torch.strided else "quantized tensor"
+    if tensor.layout != torch.strided:
+        return f"tensor of layout {tensor.layout}"
+    if tensor.is_quantized:
+        return "quantized tensor"
     if tensor.is_complex() or tensor.dtype in _IMPRECISE:
         return f"tensor of dtype {tensor.dtype}"
     if tensor.dim():
@@ -124,7 +126,7 @@ def form_of(value: Any) -> Any:
         return "int" if "int" in str(getattr(value, "dtype", type(value).__name__)) else "float"
     if isinstance(value, (Tensor, np.ndarray)):
         return type(value) is np.ndarray, value.dtype
-    return {"list": "list", "tuple": "list"}.get(type(value).__name__, type(value).__name__)
+    return "list" if type(value) is tuple else type(value).__name__
 
 
 def shape_of(value: Any) -> tuple | None:
@@ -160,8 +162,9 @@ def _same_number(got: int | float, expected: int | float, digits: int | None) ->
         return got == expected or (isinstance(got, float) and math.isclose(got, expected, rel_tol=precision))
     if math.isnan(got) or math.isnan(expected):
         return math.isnan(got) and math.isnan(expected)
-    if not digits or math.isinf(expected) or not expected or math.isclose(got, expected, rel_tol=1e-4, abs_tol=1e-5):
-        return math.isclose(got, expected, rel_tol=1e-4, abs_tol=1e-5)
+    near = math.isclose(got, expected, rel_tol=1e-4, abs_tol=1e-5)
+    if near or not digits or math.isinf(expected) or not expected:
+        return near
     # Half a unit of the last digit that counts: 0.333 and 0.667 for thirds; and 0.666, cut rather than rounded.
     unit = 10.0 ** (math.floor(math.log10(abs(expected))) + 1 - digits)
     return abs(got - expected) <= 0.5 * unit or math.isclose(got, math.trunc(expected / unit) * unit, rel_tol=1e-9)
