@@ -6,7 +6,7 @@ import io
 import math
 import sys
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from types import SimpleNamespace
 
 import matplotlib
@@ -32,10 +32,12 @@ from utils.plots import (
     plot_attention,
     plot_bars,
     plot_counts,
+    plot_flow,
     plot_lines,
     plot_matrices,
     plot_merges,
     plot_plane,
+    plot_predictions,
     plot_route,
     plot_tokens,
     plot_weighted_sum,
@@ -51,16 +53,22 @@ FIGURES = {
     "counts": lambda word, of: plot_counts(of([1, 2, 2, 4]), word, word),
     "counts far apart": lambda word, of: plot_counts(of([6109, 3626, 6100, 345]), word, word),
     "merges": lambda word, of: plot_merges([[b"a", word.encode()[:18]], [b"a" + word.encode()[:18]]]),
+    "predictions": lambda word, of: plot_predictions([word, " b"], of([1, 2])),
     "windows": lambda word, of: plot_windows({word: [(of([0, 1]), of([1, 2]))]}, of([3])[0], labels=[word, "a", word]),
     "points": lambda word, of: plot_plane(
         {word: {word: of([0.25, -0.5]), 7: of([2.0, 1.0])}, "": {"a": (1, 1)}}, xlabel=word, ylabel=word
     ),
+    "groups": lambda word, of: plot_plane({"": {word: of([0.5, 1.0]), "b": (1, 1)}}, groups={word: [word]}),
     "arrows": lambda word, of: plot_plane({word: {word: of([0.25, -0.5]), "b": of([2.0, 1.0])}}, arrows=True),
     "weighted sum": lambda word, of: plot_weighted_sum(
         {word: of([0.25, 0.5]), "b": of([1.0, 0.25])}, {word: of([0.5, 1.0])}, word, word
     ),
     "matrices": lambda word, of: plot_matrices({word: of([[0.25, -3.0], [1.0, 2.0]])}, word, word),
     "attention": lambda word, of: plot_attention({word: of([[0.25, 0.75], [0.5, 0.5]])}, [word, 7], of([1, 2])),
+    "hidden cells": lambda word, of: plot_attention({word: of([[1.0, 0.0]])}, [word], "ab", of([[False, True]])),
+    "flow": lambda word, of: plot_flow(
+        inputs=torch.as_tensor(of([[0.25, 0.5, 1.0]])), attn_scores=torch.as_tensor(of([[2.0]]))
+    ),
     "bars": lambda word, of: plot_bars({word: of([0.25, 0.75])}, [word, 7], word),
     "lines": lambda word, of: plot_lines({word: {word: of([0.5, 2.0]), "": [2, 1]}}, of([1.0, 4.0]), word, True),
 }
@@ -116,12 +124,32 @@ def inside(ax, point):
 
 def arrows(ax):
     """Return what each arrow of a figure is: tail, head, whether it is dashed."""
-    found = [text for text in ax.texts if text.arrow_patch is not None]
-    return [(text.get_position(), tuple(text.xy), text.arrow_patch.get_linestyle() != "-") for text in found]
+    found = [text for text in ax.texts if getattr(text, "arrow_patch", None) is not None]
+    return [(text.get_position(), tuple(text.xy), text.arrow_patch.get_linestyle() == "--") for text in found]
 
 
 def points(ax):
     return [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "o"]
+
+
+def overlaps(fig):
+    """Return the pairs of words on a figure that lie on each other, and the words that are cut off at its edge."""
+    fig.draw_without_rendering()
+    shown = [text for legend in fig.legends for text in legend.get_texts()]
+    for ax in fig.axes:
+        shown += [*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label]
+        for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
+            low, high = sorted(axis.get_view_interval())
+            shown += [label for at, label in zip(axis.get_ticklocs(), axis.get_ticklabels()) if low <= at <= high]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in shown if text.get_text()]
+    paper = fig.bbox.padded(1)
+    cut = [word for word, b in boxes if not (paper.contains(b.x0, b.y0) and paper.contains(b.x1, b.y1))]
+    both = combinations(((word, b.padded(-1)) for word, b in boxes), 2)
+    return [(one, other) for (one, a), (other, b) in both if a.overlaps(b)], cut
+
+
+def hatched(ax):
+    return [patch for patch in ax.patches if patch.get_hatch()]
 
 
 def many(number):
@@ -215,7 +243,7 @@ def test_a_figure_is_the_same_under_any_settings_and_from_any_tensor(name):
         assert png_of(again) == png_of(fig)
         assert matplotlib.rcParams.copy() == before
     shown = words(fig)
-    assert name == "route" or any(r"_$\frac$\u306e\U000" in text for text in shown), "as they are, or as escapes"
+    assert name in ("route", "flow") or any(r"_$\frac$\u306e\U000" in text for text in shown), "as they are, or escaped"
     assert max(map(len, shown)) < 160
     assert max(fig.get_size_inches()) < 20
 
@@ -308,6 +336,11 @@ REFUSED = [
     (lambda: plot_merges([["a"]]), TypeError, "steps.*'a'"),
     (lambda: plot_merges([[b"="] * 64]), ValueError, "steps has 64 bytes"),
     (lambda: plot_merges([[b"a"]] * 10**4), ValueError, "steps has 10,000 pieces"),
+    (lambda: plot_merges([[b"a", b"b"], [b"ab"]], {b"a": 1}), ValueError, "ranks has no b'ab'"),
+    (lambda: plot_merges([[b"a"]], [1]), TypeError, "ranks.*list"),
+    (lambda: plot_predictions([], []), ValueError, "inputs is empty"),
+    (lambda: plot_predictions("ab", "abc"), ValueError, "targets has 3 tokens and inputs 2"),
+    (lambda: plot_predictions(range(17), range(17)), ValueError, "inputs has 17"),
     (lambda: plot_windows({}, 3), ValueError, "panels is empty"),
     (lambda: plot_windows({"": TokenWindows(range(5000), 4, 4)}, 5000), ValueError, "num_tokens.*5000"),
     (lambda: plot_windows({"": [([0], [1])] * 41}, 3), ValueError, "panels has.* windows"),
@@ -321,6 +354,10 @@ REFUSED = [
     (lambda: plot_plane({"": {"a": (1, 2)}}, reach=-1), ValueError, "reach.*-1"),
     (lambda: plot_plane({"": many(1000)}), ValueError, "1,000 points"),
     (lambda: plot_plane({"a": many(60), "b": many(60)}), ValueError, "panels has 120 points"),
+    (lambda: plot_plane({"": {"a": (1, 2)}}, groups={"g": ["b"]}), ValueError, "groups has 'b'"),
+    (lambda: plot_plane({"": {"a": (1, 2)}}, groups={"g": ["a"], "h": ["a"]}), ValueError, "groups has 'a' twice"),
+    (lambda: plot_plane({"": {"a": (1, 2)}}, groups=["a"]), TypeError, "groups.*list"),
+    (lambda: plot_weighted_sum(many(30), {}, "x", "y"), ValueError, "parts has 30"),
     (lambda: plot_weighted_sum({}, {}, "x", "y"), ValueError, "parts is empty"),
     (lambda: plot_weighted_sum(many(1000), {}, "x", "y"), ValueError, "parts has 1,000"),
     (lambda: plot_matrices([torch.eye(2)], "x", "y"), TypeError, "panels.*list"),
@@ -336,6 +373,16 @@ REFUSED = [
     (lambda: plot_attention({head: torch.eye(2) for head in range(144)}, "ab", "ab"), ValueError, "panels has 144"),
     (lambda: plot_attention({"": torch.ones(2, 3)}, "ab", "ab"), ValueError, "keys has 2 names for 3"),
     (lambda: plot_attention({"": torch.ones(3, 2)}, "ab", "ab"), ValueError, "queries has 2 names for 3"),
+    (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", torch.eye(2)), TypeError, "hidden.*booleans"),
+    (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", torch.eye(3).bool()), ValueError, r"hidden.*\(3, 3\)"),
+    (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", {"a": torch.eye(2)}), ValueError, "hidden.*'a'"),
+    (lambda: plot_flow(), ValueError, "empty.*inputs, queries"),
+    (lambda: plot_flow(scores=torch.eye(2)), ValueError, "scores is not.*attn_scores"),
+    (lambda: plot_flow(inputs=[[1.0]]), TypeError, "inputs.*list"),
+    (lambda: plot_flow(inputs=torch.ones(3)), ValueError, r"inputs.*\(3,\)"),
+    (lambda: plot_flow(inputs=torch.ones(6, 3), attn_scores=torch.ones(5, 5)), ValueError, "num_tokens.*attn_scores"),
+    (lambda: plot_flow(inputs=torch.ones(6, 3), context_vectors=torch.ones(6, 3)), ValueError, "attn_weights and"),
+    (lambda: plot_flow(queries=torch.ones(6, 3), attn_scores=torch.ones(6, 6)), ValueError, "attn_scores.*keys"),
     (lambda: plot_bars({"": []}, [], "y"), ValueError, "is empty"),
     (lambda: plot_bars({"": [0.5, 0.5]}, ["a"], "y"), ValueError, "names has 1 names for 2"),
     (lambda: plot_bars({"": [NAN]}, ["a"], "y"), ValueError, "panels.*nan"),
@@ -433,6 +480,10 @@ def test_merges():
     assert [fill == fills[0] for fill in fills] == [True, True, True, True, False, False], "new pieces stand out"
     links = [line.get_xdata() for line in ax.lines]
     assert links == [[0.5, 0.5], [1.5, 2], [2.5, 2], [0.5, 1.5], [2, 1.5]], "each piece goes into one"
+    ranks = {b"at": 265, b"cat": 9246}
+    [ax] = plot_merges([[b"c", b"a", b"t"], [b"c", b"at"], [b"cat"]], ranks).axes
+    aside = [(text.get_text(), text.get_position()[1]) for text in ax.texts if text.get_text().startswith("rank")]
+    assert aside == [("rank 265", 1), ("rank 9246", 2)], "beside the step"
     [ax] = plot_merges([[b"\xe2", b"\x88", b" "]]).axes
     assert notes(ax) == [r"\xe2", r"\x88", "␣"]
 
@@ -441,26 +492,54 @@ def test_merges():
 def test_windows(stride):
     windows = TokenWindows(range(10), 4, stride)
     [ax] = plot_windows({f"stride {stride}": windows}, 10).axes
-    filled, outlined = [], []
+    filled, framed = [], []
     for patch in ax.patches:
         left, bottom, right, top = box(patch)
-        (filled if patch.get_fill() else outlined).append((round((left + right) / 2), round((bottom + top) / 2)))
+        (filled if patch.get_fill() else framed).append((round((left + right) / 2), round((bottom + top) / 2)))
     starts = [row * stride for row in range(len(windows))]
     assert filled == [(start + k, row) for row, start in enumerate(starts) for k in range(4)]
-    assert outlined == [(start + 4, row) for row, start in enumerate(starts)]
-    seen, inputs = [column for column, _ in filled + outlined], [column for column, _ in filled]
-    counts = [str(inputs.count(column)) if column in seen else "–" for column in range(10)]
-    assert notes(ax) == [*counts, "times an input"]
-    assert ax.get_title(loc="left") == f"stride {stride}"
+    assert framed == [(start + 1 + k, row) for row, start in enumerate(starts) for k in range(4)]
+    named = [(text.get_position(), text.get_text()) for text in ax.texts[:-10]]
+    assert named == [((start + k, row), str(start + k)) for row, start in enumerate(starts) for k in range(5)]
+    seen, inputs = [column for column, _ in filled + framed], [column for column, _ in filled]
+    assert notes(ax)[-10:] == [str(inputs.count(column)) if column in seen else "–" for column in range(10)]
+    assert (ax.get_title(loc="left"), ax.get_xlabel()) == (f"stride {stride}", "position")
     assert tick_words(ax.xaxis) == [str(column) for column in range(10)]
-    assert tick_words(ax.yaxis) == [f"window {row}" for row in range(len(windows))]
+    assert tick_words(ax.yaxis) == [*(f"window {row}" for row in range(len(windows))), "times an input"]
     assert ax.yaxis_inverted(), "the first window on top"
+
+
+def test_rows_of_windows_have_one_height():
+    fig = plot_windows({"a": TokenWindows(range(40), 4, 2), "b": TokenWindows(range(40), 4, 16)}, 40)
+    fig.draw_without_rendering()
+    heights = [abs(np.diff(ax.transData.transform([(0, 0), (0, 1)])[:, 1]).item()) for ax in fig.axes]
+    assert heights[0] == pytest.approx(heights[1], rel=0.02)
+    assert overlaps(fig) == ([], [])
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["input", "target"]
+
+
+def test_predictions():
+    """Prediction i has a bar over the inputs 0 to i, and an arrow down from its end to target i."""
+    [ax] = plot_predictions(["Every", " effort", " moves"], [" effort", " moves", 345]).axes
+    boxes = [box(patch) for patch in ax.patches]
+    inputs, targets, contexts = boxes[::3], boxes[1::3], boxes[2::3]
+    assert notes(ax) == ["Every", "␣effort", "␣effort", "␣moves", "␣moves", "345", "input", "context", "target"]
+    assert [context[0] for context in contexts] == [inputs[0][0]] * 3
+    assert [context[2] for context in contexts] == pytest.approx([token[2] for token in inputs])
+    for (tail, head, _), context, target in zip(arrows(ax), contexts, targets):
+        assert context[0] < tail[0] == head[0] < context[2]
+        assert context[1] < tail[1] < context[3]
+        assert target[0] < head[0] < target[2]
+        assert context[1] > target[3], "the arrow points down, and crosses no longer bar"
+    assert [context[1] for context in contexts] == sorted(context[1] for context in contexts)
+    assert overlaps(plot_predictions([" longer"] * 16, range(16))) == ([], [])
 
 
 def test_a_text_too_short_for_a_window():
     one, other = plot_windows({"no window": [], "one": [([0], [1])]}, 3, labels="abc").axes
-    assert notes(one)[:3] == ["–"] * 3
-    assert notes(other)[:3] == ["1", "0", "–"]
+    assert notes(one) == ["–"] * 3
+    assert notes(other) == ["a", "b", "1", "0", "–"]
+    assert other.get_xlabel() == "token"
     assert tick_words(other.xaxis) == ["a", "b", "c"]
 
 
@@ -476,7 +555,19 @@ def test_plane():
     assert [notes(ax) for ax in fig.axes] == [["cat", "␣dog"], ["cat, dog", "car"]], "close points share a label"
     assert [tuple(text.xy) for text in fig.axes[1].texts] == [(0, 0), (-1, -1)], "the label is at its points"
     [ax] = plot_plane({"": {f"word{index}": (0, 0) for index in range(4)}}).axes
-    assert notes(ax) == ["4 of them"]
+    assert notes(ax) == ["4 points"]
+
+
+def test_groups_of_points():
+    points_ = {"cat": (1, 1), "dog": (1, -1), "boat": (-1, 1), "the": (-1, -1)}
+    fig = plot_plane({"": points_}, groups={"animals": ["cat", "dog"], "things": ["boat"]})
+    looks = [(line.get_color(), line.get_marker()) for line in fig.axes[0].lines if len(line.get_xdata()) == 1]
+    assert looks[0] == looks[1]
+    assert len(set(looks)) == 3
+    assert len({colour for colour, _ in looks}) == 3
+    [legend] = fig.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["animals", "things"]
+    assert [(h.get_color(), h.get_marker()) for h in legend.legend_handles] == [looks[0], looks[2]]
 
 
 def test_arrows_start_at_the_origin():
@@ -492,13 +583,37 @@ def test_weighted_parts_are_laid_end_to_end(start):
     parts = {"a": (1, 2), "b": (1, 0), "c": (-4, 1)}
     [ax] = plot_weighted_sum(parts, start, xlabel="pets", ylabel="sports").axes
     ends = list(accumulate(parts.values(), lambda one, other: (one[0] + other[0], one[1] + other[1]), initial=(0, 0)))
-    expected = [*pairwise(ends), ((0, 0), ends[-1])]
+    expected = [((0, 0), ends[-1]), *pairwise(ends)]
     found = arrows(ax)
     assert [(tuple(tail), head) for tail, head, dashed in found if not dashed] == expected
     assert [(tuple(tail), head) for tail, head, dashed in found if dashed] == [((0, 0), b) for b in start.values()]
     assert all(inside(ax, end) for tail, head, _ in found for end in (tail, head)), "else it is not drawn at all"
-    assert notes(ax) == [*parts, "context vector", *(f"{name} alone" for name in start)]
+    assert notes(ax) == ["context vector", *parts, *(f"{name} alone" for name in start)]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_aspect()) == ("pets", "sports", 1)
+
+
+SUMS = {
+    "lesson 4": ({"ticket": (0.03, 0.34), "for": (0.001, 0.001), "horse": (0.46, 0.77), "race": (0.05, 1.4)}, (1.2, 2)),
+    "six": ({f"token {i}": (0.1 + 0.02 * i, 0.2 - 0.03 * i) for i in range(6)}, (1, 0.2)),
+    "equal": ({f"w{i}": (0.25, 0.25) for i in range(4)}, (1, 1)),
+    "nothing": ({"a": (0, 0), "b": (0, 0)}, (1e-9, 0)),
+}
+
+
+@pytest.mark.parametrize(("parts", "start"), SUMS.values(), ids=SUMS)
+def test_the_words_of_a_weighted_sum_are_clear(parts, start):
+    """No word lies on another, nor on an arrow; a part too short for an arrow's head is a dot at its end."""
+    fig = plot_weighted_sum(parts, {"horse": start}, "pets", "sports")
+    assert overlaps(fig) == ([], [])
+    [ax] = fig.axes
+    spans = [np.linspace(tail, head, 200) for tail, head, _ in arrows(ax)]
+    for text in ax.texts:
+        if text.get_text() and not text.get_rotation():
+            extent = text.get_window_extent().padded(-1)
+            assert not any(extent.contains(*point) for span in spans for point in ax.transData.transform(span))
+    dots = [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "o"]
+    assert len(dots) + len(spans) == len(parts) + 2
+    assert len(dots) == {"lesson 4": 1, "nothing": 3}.get(next(k for k, v in SUMS.items() if v[0] is parts), 0)
 
 
 def test_matrices():
@@ -510,7 +625,10 @@ def test_matrices():
     assert image.get_clim() == (-4, 6), "each on its own scale"
     assert luminance(to_hex(image.cmap(0.0))) > luminance(to_hex(image.cmap(1.0))), "dark is large"
     assert one.yaxis_inverted(), "row 0 on top"
-    assert other.images[0].get_array().tolist() == [[1, 1], [None, 2]], "−inf is light, nan is white"
+    assert other.images[0].get_array().tolist() == [[1, 1], [None, 2]], "nan is white"
+    assert other.images[0].get_alpha().tolist() == [[1, 0], [1, 1]], "−inf shows the hatching behind the map"
+    assert ([len(hatched(ax)) for ax in (one, other)], words(one.figure.legends[0])) == ([0, 1], ["−inf"])
+    assert [ax.child_axes[0].get_ylim() for ax in (one, other)] == [(-4, 6), (1, 2)], "the scale is beside the map"
     for constant in (torch.ones(2, 3), torch.full((2, 2), NAN)):
         png_of(plot_matrices({"": constant}, "x", "y"))
 
@@ -527,6 +645,82 @@ def test_attention():
     assert tick_words(ax.yaxis) == ["q0", "q1"]
     assert notes(ax) == ["1.00", ".00", ".00", ".05", ".95", ".00"]
     assert [text.get_position() for text in ax.texts] == [(column, row) for row in range(2) for column in range(3)]
+
+
+def test_hidden_cells_are_hatched_and_have_no_number():
+    hidden = torch.tensor([[False, True], [False, False]])
+    maps = {"all": torch.full((2, 2), 0.5), "causal": torch.tensor([[1, 0], [0.5, 0.5]])}
+    for given, expected in ((hidden, [True, True]), ({"causal": hidden}, [False, True]), (None, [False, False])):
+        fig = plot_attention(maps, "ab", "ab", given)
+        assert [len(hatched(ax)) == 1 for ax in fig.axes] == expected
+        assert [len(notes(ax)) for ax in fig.axes] == [3 if is_hidden else 4 for is_hidden in expected]
+        assert [words(legend) for legend in fig.legends] == [["hidden from the query"]] * any(expected)
+    ax = plot_attention(maps, "ab", "ab", hidden).axes[1]
+    assert box(hatched(ax)[0]).tolist() == [-0.5, -0.5, 1.5, 1.5]
+    assert ax.images[0].get_alpha().tolist() == (~hidden).float().tolist(), "only these cells show the hatching"
+
+
+def flow_tensors(lead=(), heads=(), tokens=6, d_in=3, d_out=2):
+    """Return every tensor of the diagram, all ones, with the given batch_size and num_heads."""
+    both = (*lead, *heads)
+    pairs = dict.fromkeys(("attn_scores", "masked_scores", "attn_weights", "dropped_weights"), (*both, tokens, tokens))
+    projected = dict.fromkeys(("queries", "keys", "values"), (*both, tokens, d_out))
+    whole = (*lead, tokens, d_out * math.prod(heads))
+    shapes = {"inputs": (*lead, tokens, d_in), **projected, **pairs, "context_vectors": (*both, tokens, d_out)}
+    return {name: torch.ones(1).expand(shape) for name, shape in (shapes | {"merged": whole, "outputs": whole}).items()}
+
+
+LESSONS = {
+    "4": "inputs attn_scores attn_weights context_vectors",
+    "5": "inputs queries keys values attn_scores attn_weights context_vectors",
+    "6": "inputs queries keys values attn_scores masked_scores attn_weights context_vectors",
+    "7": "attn_scores masked_scores attn_weights dropped_weights",
+    "8": "inputs queries keys values attn_scores attn_weights dropped_weights context_vectors merged outputs",
+    "values": "values attn_weights context_vectors",
+}
+SIZES = {
+    "one text": {},
+    "batch": {"lead": (8,), "tokens": 1024, "d_in": 768, "d_out": 64},
+    "heads": {"lead": (8,), "heads": (12,), "tokens": 1024, "d_in": 768, "d_out": 64},
+}
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("names", LESSONS.values(), ids=LESSONS)
+def test_flow(names, size):
+    tensors = {name: tensor for name, tensor in flow_tensors(**size).items() if name in names.split()}
+    if "values" not in tensors and "inputs" in tensors:  # simple attention: no projections, so no heads
+        lead = tensors["inputs"].shape[:-2]
+        tensors = {name: torch.ones(1).expand(*lead, *tensor.shape[-2:]) for name, tensor in tensors.items()}
+        tensors["context_vectors"] = tensors["inputs"]
+    fig = plot_flow(**dict(reversed(tensors.items())))
+    [ax] = fig.axes
+    assert overlaps(fig) == ([], [])
+    assert fig.get_figwidth() <= 5.5
+    titles = [" ".join(note.split("\n")) for note in notes(ax)]
+    drawn = [title for title in titles if title.split(" ")[0] in tensors and title.endswith(")") and "@" not in title]
+    assert drawn == [f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items()], "from top to bottom"
+    by_colour = {text.get_text().split()[0]: to_hex(text.get_color()) for text in ax.texts if "_" in text.get_text()}
+    for axis in by_colour.keys() & {*AXIS_COLOURS, "d_in", "d_out", "head_dim"}:
+        assert by_colour[axis] == AXIS_COLOURS.get(axis, AXIS_COLOURS["emb_dim"])
+    assert ("num_heads" in by_colour) is any(tensor.dim() == 4 for tensor in tensors.values())
+    assert len(ax.images) == (0 if size else len(tensors)), "numbers only of a small matrix"
+
+
+def test_flow_says_what_each_tensor_is_made_of():
+    tensors = flow_tensors()
+    simple = {name: tensors[name] for name in LESSONS["4"].split() if name != "context_vectors"}
+    simple["context_vectors"] = tensors["inputs"]
+    shown = notes(plot_flow(**simple).axes[0])
+    assert {"inputs @ inputs.T", "softmax per row", "attn_weights @ inputs"} <= set(shown)
+    assert {"queries @ keys.T", "dropped_weights @ values", "÷ √d_out, softmax per row"} <= set(
+        notes(plot_flow(**tensors).axes[0])
+    )
+    masked = tensors["masked_scores"].masked_fill(torch.ones(6, 6).triu(1).bool(), -math.inf)
+    [ax] = plot_flow(masked_scores=masked).axes
+    assert len(hatched(ax)) == 1
+    heads = {name: t for name, t in flow_tensors((2,), (3,)).items() if name in ("queries", "keys", "attn_scores")}
+    assert "queries @ keys.transpose(-2, -1)" in notes(plot_flow(**heads).axes[0])
 
 
 def test_numbers_are_readable_on_any_cell():

@@ -1,12 +1,16 @@
 """Figures of the course: computed from data, described in words, readable in light and dark.
 
-Every function raises TypeError for data of another kind than it draws, and ValueError for data
-that are empty, of another shape, or more than a figure can show: both name the argument.
+The functions named `plot_…` raise TypeError for data of another kind than they draw, and ValueError
+for data that are empty, of another shape, or more than a figure can show: both name the argument.
 """
 
 from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, as_png, shape_ledger, show
-from utils.plots.text import ROUTE, plot_counts, plot_merges, plot_route, plot_tokens, plot_windows
-from utils.plots.vectors import plot_attention, plot_bars, plot_lines, plot_matrices, plot_plane, plot_weighted_sum
+from utils.plots.charts import plot_bars, plot_counts, plot_lines
+from utils.plots.diagrams import plot_flow
+from utils.plots.maps import plot_attention, plot_matrices
+from utils.plots.text import ROUTE, plot_merges, plot_route, plot_tokens
+from utils.plots.vectors import plot_plane, plot_weighted_sum
+from utils.plots.windows import plot_predictions, plot_windows
 
 __all__ = [
     "AXIS_COLOURS",
@@ -18,10 +22,12 @@ __all__ = [
     "plot_attention",
     "plot_bars",
     "plot_counts",
+    "plot_flow",
     "plot_lines",
     "plot_matrices",
     "plot_merges",
     "plot_plane",
+    "plot_predictions",
     "plot_route",
     "plot_tokens",
     "plot_weighted_sum",

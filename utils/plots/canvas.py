@@ -26,11 +26,17 @@ AXIS_COLOURS = {
     "num_heads": "#a8487f",
     "vocab_size": "#7a6a00",
 }
+LINE_COLOURS = [AXIS_COLOURS[axis] for axis in ("num_tokens", "batch_size", "emb_dim", "num_heads", "vocab_size")]
+# So that no line depends on colour alone; of five colours and four styles, each of twelve lines has its own pair.
+MARKERS = "os^Dv"
+LINE_STYLES = ("-o", "--s", ":^", "-.D")
 INK, MUTED, PAPER = "#1a1a1a", "#595959", "#ffffff"
-# Neighbouring tokens take turns; dark ink is readable on each.
+# Neighbouring tokens have different fills; dark ink is readable on each.
 TOKEN_FILLS = ("#cfe6f5", "#ffe3b8", "#cdeee0", "#f6d7e8", "#f4eeb0")
 # The layout is spared the words in the middle of things: measuring each would take most of the time.
 CENTRED = {"ha": "center", "va": "center", "in_layout": False}
+# A hidden cell is hatched, so that it is told apart from a small number.
+HATCHED = {"fill": False, "hatch": "/////", "ec": "#9a9a9a", "lw": 0}
 PAGE = 10.8  # inches: a wider figure would be shrunk by the page it is shown on
 # A dollar sign in a token starts no formula.
 _SETTINGS = {"text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
@@ -105,6 +111,7 @@ class CourseFigure(Figure):
 
     def __init__(self, width: float, height: float):
         super().__init__(figsize=(width, height), layout="constrained", facecolor=PAPER)
+        self.get_layout_engine().set(w_pad=0.08, h_pad=0.08)  # no word sits on the edge of the paper
 
     draw = style.context("default")(Figure.draw)
     savefig = style.context("default")(Figure.savefig)
@@ -141,7 +148,7 @@ def charts_of(
 
 
 def bare_axes(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure with one bare pair of axes."""
+    """Return a figure with one pair of axes, without lines, ticks or labels."""
     fig = CourseFigure(width, height)
     ax = fig.add_subplot()
     ax.set_axis_off()

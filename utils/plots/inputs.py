@@ -1,6 +1,7 @@
 """What a figure is given: words that its font can draw, numbers of any library, and no more than it can show."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 from unicodedata import bidirectional
@@ -45,6 +46,12 @@ def as_names(argument: str, names: Any, count: int) -> list[str]:
     return [one_line(name) for name in names]
 
 
+def some_of(names: Sequence[str], most: int) -> tuple[range, Sequence[str]]:
+    """Return the indices and the names of at most `most` of the names, at equal steps."""
+    step = math.ceil(len(names) / most)
+    return range(0, len(names), step), names[::step]
+
+
 def as_list(argument: str, data: Any) -> list:
     """Return an iterable of any library as a list; TypeError if it is not one."""
     data = data.tolist() if isinstance(data, Tensor) else data
@@ -59,6 +66,16 @@ def as_dict(argument: str, data: Any, parse: Callable[[str, Any], Any], things: 
         raise TypeError(f"{argument} must be a dict, not {type(data).__name__}")
     check_size(argument, len(data), things, most)
     return {name: parse(f"{argument}[{name!r}]", value) for name, value in data.items()}
+
+
+def as_mask(argument: str, data: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return booleans of any library, of the given shape, as an array."""
+    mask = np.asarray(_plain(data) if not isinstance(data, Tensor) else data.numpy(force=True))
+    if mask.dtype.kind != "b":
+        raise TypeError(f"{argument} must hold booleans, not {mask.dtype.name}")
+    if mask.shape != shape:
+        raise ValueError(f"{argument} has the shape {mask.shape}, its map {shape}")
+    return mask
 
 
 def check_size(argument: str, count: int, things: str, most: int) -> None:

@@ -1,29 +1,39 @@
-"""Figures of vectors: points and arrows in a plane, a weighted sum, matrices, attention maps, sweeps."""
+"""Figures of vectors: points and arrows in a plane, and a weighted sum."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from torch import Tensor
 
 from utils.arguments import as_bool, as_number
-from utils.plots.canvas import AXIS_COLOURS, CENTRED, INK, MUTED, PAGE, charts_of, in_course_style
-from utils.plots.inputs import as_array, as_dict, as_names, check_size, one_line, visible
+from utils.plots.canvas import (
+    AXIS_COLOURS,
+    INK,
+    LINE_COLOURS,
+    MARKERS,
+    MUTED,
+    charts_of,
+    in_course_style,
+)
+from utils.plots.inputs import as_array, as_dict, as_list, check_size, one_line, visible
 
-_COLOURS = [AXIS_COLOURS[axis] for axis in ("num_tokens", "batch_size", "emb_dim", "num_heads", "vocab_size")]
-# So that no line depends on colour alone; of five colours and four styles, each of twelve lines has its own pair.
-_STYLES = ("-o", "--s", ":^", "-.D")
 Points = Mapping[str, Sequence[float]]  # name -> (x, y)
 
 
 @in_course_style
 def plot_plane(
-    panels: Mapping[str, Points], arrows: bool = False, reach: float | None = None, xlabel: str = "", ylabel: str = ""
+    panels: Mapping[str, Points],
+    arrows: bool = False,
+    reach: float | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Figure:
     """Return maps of named points, side by side on one scale; points that lie together share a label.
 
@@ -31,23 +41,47 @@ def plot_plane(
         panels: title -> name -> (x, y), both finite; 100 points at most on all maps.
         arrows: draw each point as an arrow from the origin.
         reach: the axes run from −reach to reach; by default as far as the points.
+        groups: group -> the names of its points: a colour and a marker per group, and a legend;
+            points in no group are grey. Five groups at most.
     """
     arrows = as_bool("arrows", arrows)
     panels = as_dict("panels", panels, _points)
     check_size("panels", sum(map(len, panels.values())), "points", 100)
     furthest = max(abs(c) for points in panels.values() for point in points.values() for c in point)
     reach = 1.15 * furthest or 1.0 if reach is None else as_number("reach", reach, 1e-100, 1e100)
+    looks = _looks(groups, set().union(*panels.values())) if groups is not None else {}
+    rest = (MUTED if looks else AXIS_COLOURS["emb_dim"], "o")
     fig, charts = charts_of(panels, 4.4, 4.2, xlabel, ylabel)
     for ax, points in charts:
-        for point in points.values():
+        for name, point in points.items():
+            colour, marker = looks.get(name, rest)
             if arrows:
-                _arrow(ax, (0, 0), point, AXIS_COLOURS["emb_dim"])
+                _arrow(ax, (0, 0), point, colour)
             else:
-                ax.plot(*point, "o", color=AXIS_COLOURS["emb_dim"], ms=6)
-        for label, point in _labels(points, near=0.05 * reach):
-            _label(ax, label, point, (5, 5))
+                ax.plot(*point, marker, color=colour, ms=7)
+        labels, at = zip(*_labels(points, near=0.05 * reach))
+        lines = np.array([((0, 0) if arrows else point, point) for point in points.values()])
+        spots = _free_spots(labels, np.array([at, at]).swapaxes(0, 1), lines, scale=1.6 / reach)
+        for label, point, spot in zip(labels, at, spots):
+            ax.annotate(label, point, spot[:2], size=10, color=INK, ha="center", va="center")
         _square(ax, (-reach, reach), (-reach, reach))
+    if looks:
+        looks_of = [("-", "") if arrows else ("", marker) for marker in MARKERS]
+        handles = [Line2D([], [], color=c, ls=line, marker=marker) for c, (line, marker) in zip(LINE_COLOURS, looks_of)]
+        fig.legend(handles, map(one_line, groups), loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     return fig
+
+
+def _looks(groups: Any, known: set) -> dict[Any, tuple[str, str]]:
+    """Return name -> (colour, marker) for the points of each group."""
+    groups = as_dict("groups", groups, as_list, "groups", 5)
+    looks = {}
+    for names, *look in zip(groups.values(), LINE_COLOURS, MARKERS):
+        for name in names:
+            if name in looks or name not in known:
+                raise ValueError(f"groups has {name!r} {'twice' if name in looks else ', which is not a point'}")
+            looks[name] = tuple(look)
+    return looks
 
 
 def _points(argument: str, points: Any) -> dict[str, tuple[float, float]]:
@@ -67,42 +101,84 @@ def _labels(points: dict[str, tuple[float, float]], near: float) -> Iterator[tup
         groups.append([name]) if group is None else group.append(name)
     for names in groups:
         shown = one_line(", ".join(map(visible, names)), most=30)
-        yield shown if len(names) <= 3 else f"{len(names)} of them", points[names[0]]
+        yield shown if len(names) <= 3 else f"{len(names)} points", points[names[0]]
 
 
 @in_course_style
 def plot_weighted_sum(parts: Points, start: Points, xlabel: str, ylabel: str) -> Figure:
-    """Return the parts of a weighted sum as arrows laid end to end, with the sum and what it started from.
+    """Return the parts of a weighted sum as arrows laid end to end, with the sum and vectors to compare it with.
 
     Args:
-        parts: name -> (x, y), finite, each vector already times its weight; 100 at most.
+        parts: name -> (x, y), finite, each vector already times its weight; 24 at most.
         start: name -> (x, y) of vectors to compare the sum with, drawn dashed; there may be none.
     """
     parts, start = _points("parts", parts), _points("start", start) if start else {}
-    fig, [(ax, _)] = charts_of({"": None}, 5.2, 4.6, xlabel, ylabel)
-    places = np.cumsum([(0, 0), *parts.values()], axis=0)
-    for index, (name, tail, head) in enumerate(zip(parts, places, places[1:])):
-        _arrow(ax, tail, head, _COLOURS[index % 5])
-        _label(ax, one_line(name, 24), (tail + head) / 2, (8, -3))
-    _arrow(ax, (0, 0), places[-1], INK)
-    _label(ax, "context vector", places[-1], (-6, 6), ha="right")
-    for name, head in start.items():
-        _arrow(ax, (0, 0), head, MUTED, style="--")
-        _label(ax, f"{one_line(name, 24)} alone", head, (6, 0), color=MUTED)
-    corners = np.array([*places, *start.values()])
-    side = np.ptp(corners, axis=0).max() or 1.0
-    left, low = corners.min(axis=0) - 0.1 * side
-    _square(ax, (left, left + 1.4 * side), (low, low + 1.3 * side))
+    check_size("parts", len(parts) + len(start), "arrows", 24)
+    ends = np.cumsum([(0, 0), *parts.values()], axis=0)
+    colours = [INK, *(LINE_COLOURS[index % 5] for index in range(len(parts))), *[MUTED] * len(start)]
+    names = ["context vector", *(one_line(n, 24) for n in parts), *(f"{one_line(n, 24)} alone" for n in start)]
+    arrows = np.array([(ends[0], ends[-1]), *pairwise(ends), *((ends[0], head) for head in start.values())])
+    scale = 4.4 / (np.ptp(arrows, axis=(0, 1)).max() or 1.0)  # inches per unit
+    spots = _free_spots(names, arrows, arrows, scale)
+    halves = np.array([_half(name) for name in names]) / scale
+    corners = np.array([*ends, *arrows[:, 1], *(spots[:, :2] - halves), *(spots[:, :2] + halves)])
+    low, high = corners.min(axis=0) - 0.1 / scale, corners.max(axis=0) + 0.1 / scale
+    fig, [(ax, _)] = charts_of({"": None}, *np.maximum((high - low) * scale + 0.8, 3.4), xlabel, ylabel)
+    _square(ax, (low[0], high[0]), (low[1], high[1]))
+    for axis, inches in zip((ax.xaxis, ax.yaxis), (high - low) * scale):
+        axis.set_major_locator(MaxNLocator(1 + int(inches / 0.6)))
+    for index, (name, colour, (tail, head), (x, y, angle)) in enumerate(zip(names, colours, arrows, spots)):
+        # The sum is drawn first and wider: it ends where the last part ends.
+        look = {"linestyle": "--"} if index > len(parts) else {} if index else {"lw": 3.5, "mutation_scale": 26}
+        _arrow(ax, tail, head, colour, scale, **look)
+        ax.text(x, y, name, size=10, color=colour, ha="center", va="center", rotation=angle)
     return fig
 
 
-def _arrow(ax: Axes, tail: Sequence[float], head: Sequence[float], colour: str, style: str = "-") -> None:
-    shape = {"arrowstyle": "->", "color": colour, "lw": 2, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", head, tail, arrowprops=shape)
+def _half(words: str) -> tuple[float, float]:
+    """Return half of the width and the height of words, in inches."""
+    return 0.042 * len(words) + 0.03, 0.09
 
 
-def _label(ax: Axes, words: str, point: Sequence[float], offset: tuple[int, int], **options: Any) -> None:
-    ax.annotate(words, point, offset, textcoords="offset points", size=10, **{"color": INK} | options)
+def _free_spots(names: Sequence[str], arrows: np.ndarray, lines: np.ndarray, scale: float) -> np.ndarray:
+    """Return (x, y, angle) for each name: close to its arrow, and on no line, no axis and no other name.
+
+    Args:
+        arrows, lines: (number, 2, 2), the tail and the head of each; a point is an arrow of length 0.
+        scale: inches per unit.
+    """
+    far = np.abs(lines).max() * np.array([[[-1, 0], [1, 0]], [[0, -1], [0, 1]]])
+    lines = np.concatenate([lines, far]) * scale
+    taken = (lines[:, :1] + np.linspace(0, 1, 50)[:, None] * (lines[:, 1:] - lines[:, :1])).reshape(-1, 2)
+    directions = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    around = np.stack([np.cos(directions), np.sin(directions)], axis=1)
+    spots = []
+    for name, (tail, head) in zip(names, arrows * scale):
+        half = np.array(_half(name))
+        along = tail + np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.9, 1])[:, None] * (head - tail)
+        along = along[:1] if (tail == head).all() else along
+        slope = (math.atan2(*(head - tail)[::-1]) + math.pi / 2) % math.pi - math.pi / 2
+        for angle, steps in ((0, (1, 1.3)), (slope, (1, 1.3)), (0, (1.7, 2.2, 3))):
+            rotation = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+            offsets = np.array(steps)[:, None, None] * around * (half + 0.07) @ rotation
+            candidates = (along[:, None] + offsets[:, None]).reshape(-1, 2)
+            gaps = (np.abs((candidates[:, None] - taken) @ rotation.T) - half).max(axis=2).min(axis=1)
+            if (gaps > 0).any():
+                break
+        best = candidates[np.argmax(gaps > 0) if (gaps > 0).any() else gaps.argmax()]
+        spots.append((*best / scale, math.degrees(angle)))
+        grid = np.stack(np.meshgrid(np.linspace(-half[0], half[0], 12), (-half[1], 0, half[1])), axis=-1)
+        taken = np.concatenate([taken, best + grid.reshape(-1, 2) @ rotation])
+    return np.array(spots)
+
+
+def _arrow(ax: Axes, tail: Any, head: Any, colour: str, scale: float = math.inf, **look: Any) -> None:
+    """Draw an arrow; where a unit is `scale` inches long, one shorter than an arrow's head is a dot."""
+    if scale * math.dist(tail, head) < 0.1:
+        ax.plot(*head, "o", color=colour, ms=4)
+        return
+    shape = {"arrowstyle": "->", "mutation_scale": 14, "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", head, tail, arrowprops=shape | look)
 
 
 def _square(ax: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
@@ -110,137 +186,3 @@ def _square(ax: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
     ax.set(xlim=x, ylim=y, aspect="equal")
     ax.axhline(0, color=MUTED, lw=0.6, zorder=0)
     ax.axvline(0, color=MUTED, lw=0.6, zorder=0)
-
-
-@in_course_style
-def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
-    """Return matrices as maps side by side, each on its own scale: light is small, dark is large.
-
-    A score of −inf is as light as the smallest finite one; a cell that is nan is left white.
-    All matrices together have at most 2,500,000 numbers.
-    """
-    fig, charts = charts_of(_matrices(panels), 4.0, 3.9, xlabel, ylabel)
-    for ax, matrix in charts:
-        known = matrix[np.isfinite(matrix)]
-        lowest, highest = (known.min(), known.max()) if known.size else (0, 1)
-        ax.imshow(np.clip(matrix, lowest, highest), cmap="Blues", vmin=lowest, vmax=highest)
-        ax.spines[:].set_visible(True)
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-    return fig
-
-
-def _matrices(panels: Any) -> dict[str, np.ndarray]:
-    matrices = as_dict("panels", panels, partial(as_array, dims=2, most=2_500_000, finite=False))
-    check_size("panels", sum(matrix.size for matrix in matrices.values()), "numbers", 2_500_000)
-    return matrices
-
-
-@in_course_style
-def plot_attention(panels: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str]) -> Figure:
-    """Return attention maps side by side: one row per query, one column per key, colours always from 0 to 1.
-
-    Args:
-        panels: title -> attention weights, (num_tokens, num_tokens). Each cell shows its number as
-            long as all maps together have at most 450 cells; 2,500,000 are the most that are drawn.
-        queries, keys: a name for each row and each column; of many names only some are drawn.
-    """
-    panels = _matrices(panels)
-    for weights in panels.values():
-        queries = as_names("queries", queries, weights.shape[0])
-        keys = as_names("keys", keys, weights.shape[1])
-    numbered = sum(weights.size for weights in panels.values()) <= 450
-    cells = min(0.5 * max(len(queries), len(keys)), 8.6 if numbered or len(panels) == 1 else 3.4)  # inches
-    side = cells + 1.4 + 0.075 * max(0, max(map(len, [*queries, *keys])) - 10)
-    fig, charts = charts_of(panels, side, side + 0.4, "key", "query")
-    for ax, weights in charts:
-        ax.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-        ax.spines[:].set_visible(True)
-        for (row, column), weight in np.ndenumerate(weights) if numbered else ():
-            # Black is readable (4.5 : 1) on the first 183 of the 256 blues, white on the others.
-            ink = "white" if weight >= 183 / 256 else "black"
-            ax.text(column, row, f"{weight:.2f}".lstrip("0"), size=8, color=ink, **CENTRED)
-        most_names = max(10, 50 // len(panels))
-        ax.set_xticks(*_some(keys, most_names), rotation=45, ha="right", size=9)
-        ax.set_yticks(*_some(queries, most_names), size=9)
-        ax.tick_params(length=0, colors=AXIS_COLOURS["num_tokens"])
-    return fig
-
-
-@in_course_style
-def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
-    """Return bar charts side by side on one scale, from 0 to 1 or as far as the values go.
-
-    Args:
-        panels: title -> a value for each name, finite; 240 bars at most in all charts.
-        names: a name for each bar; of many names only some are drawn.
-    """
-    panels = as_dict("panels", panels, partial(as_array, most=240))
-    check_size("panels", sum(map(len, panels.values())), "bars", 240)
-    for values in panels.values():
-        names = as_names("names", names, len(values))
-    longest = max(map(len, names))
-    width = max(3.4, 0.3 * len(names), 0.08 * longest * len(names))
-    upright = width > PAGE  # side by side, the names would not fit on a page
-    fig, charts = charts_of(panels, min(width, PAGE), 2.8 + 0.08 * longest * upright, ylabel=ylabel)
-    everything = np.concatenate([[0, 1], *panels.values()])
-    for ax, values in charts:
-        ax.bar(range(len(values)), values, color=AXIS_COLOURS["num_tokens"])
-        ax.set_xticks(*_some(names, 40), size=9, rotation=90 if upright else 0)
-        ax.set_ylim(everything.min(), everything.max())
-    return fig
-
-
-def _some(names: Sequence[str], most: int) -> tuple[range, Sequence[str]]:
-    """Return the indices and the names of at most `most` of the names, at equal steps."""
-    step = math.ceil(len(names) / most)
-    return range(0, len(names), step), names[::step]
-
-
-@in_course_style
-def plot_lines(
-    panels: Mapping[str, Mapping[str, Sequence[float]]],
-    x: Sequence[float],
-    xlabel: str,
-    log_x: bool = False,
-    log_y: Sequence[str] = (),
-    same_y: bool = False,
-) -> Figure:
-    """Return line charts side by side, with one horizontal axis.
-
-    Args:
-        panels: title -> name of a line -> its values, one for each of `x`; 12 lines at most per
-            chart, 20,000 values in all. A value that is nan or infinite leaves a gap.
-        x: where the values are on the horizontal axis.
-        log_x: whether the horizontal axis counts doublings; then all numbers in `x` are positive.
-        log_y: titles of the panels whose vertical axis counts powers of ten; their values are positive.
-        same_y: whether all panels have one vertical scale.
-    """
-    log_x, same_y = as_bool("log_x", log_x), as_bool("same_y", same_y)
-    values_of = partial(as_array, most=20_000, finite=False)
-    panels = as_dict("panels", panels, partial(as_dict, parse=values_of, things="lines"))
-    if isinstance(log_y, str) or not set(log_y) <= set(panels):
-        raise ValueError(f"log_y must be a list of titles of panels, {list(panels)}, not {log_y!r}")
-    x = as_array("x", x, most=20_000)
-    check_size("panels", len(x) * sum(map(len, panels.values())), "values", 20_000)
-    _check_positive("x", x, log_x)
-    fig, charts = charts_of(panels, 3.6, 3.2, xlabel, sharey=same_y)
-    for (ax, lines), title in zip(charts, panels):
-        for index, (name, values) in enumerate(lines.items()):
-            argument = f"panels[{title!r}][{name!r}]"
-            if len(values) != len(x):
-                raise ValueError(f"{argument} has {len(values)} values for {len(x)} numbers in x")
-            _check_positive(argument, values, title in log_y)
-            ax.plot(x, values, _STYLES[index % 4], color=_COLOURS[index % 5], ms=4, markevery=len(x) // 100 + 1)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if log_x:
-            ax.set_xscale("log", base=2)
-        if title in log_y:
-            ax.set_yscale("log")
-        ax.legend(ax.lines, map(one_line, lines), frameon=False, fontsize=9)
-    return fig
-
-
-def _check_positive(argument: str, values: np.ndarray, logarithmic: bool) -> None:
-    if logarithmic and (values <= 0).any():
-        raise ValueError(f"{argument} holds {values[values <= 0][0]}: on a logarithmic axis all numbers are positive")
