@@ -37,8 +37,8 @@ class SelfAttention(nn.Module):
     """Attention with learned queries, keys and values: scaled dot products (Vaswani et al. 2017).
 
     Args:
-        d_in: length of the input vectors.
-        d_out: length of queries, keys, values and context vectors.
+        d_in: how many entries an input vector has.
+        d_out: how many entries queries, keys, values and context vectors have.
         qkv_bias: give the three projections a bias.
     """
 
@@ -121,7 +121,7 @@ class StackedHeads(nn.Module):
 
     Args:
         d_in, context_length, dropout, qkv_bias: as for `CausalAttention`.
-        d_out: length of the joined context vectors; each head has d_out / num_heads of it.
+        d_out: how many entries a joined context vector has; each head has d_out / num_heads of them.
         num_heads: how many heads; must divide d_out.
     """
 
@@ -148,7 +148,8 @@ class MultiHeadAttention(nn.Module):
     """The same as `StackedHeads`, with one projection for all heads, split by view (Vaswani et al. 2017).
 
     `forward` goes through torch's fused attention: no (num_tokens, num_tokens) tensor is kept, and
-    memory grows with num_tokens, not with its square, as long as no dropout is drawn.
+    memory grows with num_tokens, not with its square, as long as no dropout is drawn. (Several new tokens
+    after those in a cache need a mask, which has one entry per new token and key.)
 
     Args:
         As for `StackedHeads`.

@@ -102,7 +102,8 @@ def make_loader(
     """Return a loader of (input_ids, target_ids), each (batch_size, context_length) int64.
 
     The loader uses a generator of its own, seeded once: the caller's random state is left alone,
-    each epoch is shuffled again, and two loaders with the same seed give the same epochs.
+    each epoch is shuffled again, and two loaders with the same seed that are looped over in the same
+    way give the same epochs.
 
     Args:
         ids, context_length, stride: as for `TokenWindows`.

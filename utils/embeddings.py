@@ -11,7 +11,7 @@ class TokenAndPositionEmbedding(nn.Module):
 
     Args:
         vocab_size: how many tokens there are.
-        emb_dim: length of each vector.
+        emb_dim: how many entries each vector has.
         context_length: how many positions there are.
         dropout: fraction of the sum's entries that training sets to zero.
 

@@ -33,7 +33,7 @@ class GPTConfig:
     Args:
         vocab_size: how many tokens there are.
         context_length: how many tokens the model sees at most.
-        emb_dim: length of a token's vector, all the way through.
+        emb_dim: how many entries a token's vector has before and after each block.
         n_heads: how many heads an attention has; must divide emb_dim.
         n_layers: how many transformer blocks.
         drop_rate: fraction of entries that training sets to zero, in 0..1.
@@ -103,9 +103,10 @@ class TransformerBlock(nn.Module):
 class GPTModel(nn.Module):
     """Token IDs to one score for each token of the vocabulary, at every position (Radford et al. 2019).
 
-    A fresh model's weights are drawn from a normal distribution with standard deviation 0.02, which
-    puts its first loss close to ln(vocab_size); biases are 0. The last layer before each of the
-    2 · n_layers additions has 0.02 / √(2 · n_layers), so that the sum does not grow with the depth.
+    The weights of a fresh model's embeddings and linear layers are drawn from a normal distribution with
+    standard deviation 0.02, which puts its first loss close to ln(vocab_size); biases are 0, scales of norms
+    1. The last layer before each of the 2 · n_layers additions has 0.02 / √(2 · n_layers), so that the size
+    of the sum does not grow with the depth.
 
     Args:
         config: the sizes.
@@ -183,9 +184,10 @@ def generate(
 ) -> Tensor:
     """Continue texts, token by token, in eval mode; the model's own mode is left as it was found.
 
-    The model sees the last context_length tokens and no others. Up to there, a new token costs one
-    token's work, because keys and values are kept; from there on each costs a whole window, because with
-    every step the window's tokens are at other positions.
+    The model sees the last context_length tokens and no others. The first step sends what it sees of the
+    texts through it. Up to context_length, each step after that sends one token per text, because keys and
+    values are kept; from there on each sends a whole window, because with every step the window's tokens are
+    at other positions.
 
     Padding is a token like any other: the model attends to it, and the text goes on after it. So let
     texts of different lengths be continued one by one, not as a padded batch.

@@ -390,5 +390,5 @@ class Five(Exercise, number="8.7", where="sections 8.1, 8.4 and 8.6", asks="a li
         return [False, True, False, False, False]
 
     def one_head_is_enough():
-        """all right except (e): the output of one head is a single mixture, and a mixture cannot be taken apart"""
+        """all right except (e): one head returns one mixture, and the two contents cannot be recovered from it"""
         return [False, True, False, True, True]
