@@ -13,6 +13,7 @@ import regex
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lessons import NOTEBOOKS, code_cells, read
 from tiktoken_ext.openai_public import r50k_pat_str
 
 from utils import tokenizer
@@ -57,7 +58,11 @@ texts = st.one_of(st.text(max_size=40), awkward)
         ("Hello,", [15496, 11]),
         ("hello\nworld", [31373, 198, 6894]),
         ("\n\n", [628]),
+        ("a\n\nb", [64, 198, 198, 65]),
+        ("\n\n\nb", [628, 198, 65]),
         ("  Hello World.", [220, 18435, 2159, 13]),
+        ("Every effort moves you", [6109, 3626, 6100, 345]),
+        ("Every day holds a", [6109, 1110, 6622, 257]),
         ("∩", [24861, 102]),
         (END, END_AS_TEXT),
         ("Jack Gisburn", [14295, 402, 271, 10899]),
@@ -78,7 +83,15 @@ def test_the_vocabulary_is_gpt2s():
     assert encoding.special_tokens_set == {END}
     singles = {encoding.encode_single_token(bytes([byte])) for byte in range(256)}
     assert singles == set(range(256)), "the first 256 IDs are the bytes: nothing is unknown"
-    assert get_tokenizer() is encoding, "the file is read once a process"
+    assert get_tokenizer() is encoding, "the file is read once per process"
+
+
+def test_every_merge_joins_two_earlier_tokens():
+    encoding = get_tokenizer()
+    ranks = {encoding.decode_single_token_bytes(token_id): token_id for token_id in range(50_256)}
+    for piece, rank in list(ranks.items())[256:]:
+        cuts = [(piece[:index], piece[index:]) for index in range(1, len(piece))]
+        assert any(max(ranks.get(part, rank) for part in cut) < rank for cut in cuts), piece
 
 
 # Round trip and special tokens
@@ -264,6 +277,50 @@ def test_merge_steps(text):
             earliest = min((pair for pair in pairs if pair in ranks), key=ranks.get)
             assert earliest in after
             assert set(after) - set(before) <= {earliest}, "one merge per step, wherever it applies"
+
+
+# Lesson 1 builds an encoder of its own
+
+SPACED = ["", " ", "  ", "\t", "\n", "\n\n", " \n ", "\r\n", "a\r\nb", " lead", "trail ", "  Hello World.", "\xa0"]
+MARKED = ["Hello,", "hello--world", "...", "?!?!", "#$%^&*()", "can't, won't, I'LL", "‘quoted’ “twice”", "a_b", "—"]
+DIGITS = ["0", "007", "3.14159", "1 000 000", "6:40", "2026-11-29", "1e-5", "²³½", "٣٤"]
+SCRIPTS = ["Zoë", "nai\u0308ve", "Ελλάδα", "Привет", "שלום", "नमस्ते", "猫が好き", "안녕", "∩", "a\u0301\u0301\u0301"]
+PICTURES = ["🐈", "👩\u200d🚀", "🇫🇷", "👍🏽 ok", "\u200b", "\ufeffstart"]
+LONG = ["a" * 200, " " * 50, "https://a.b/c?d=e&f#g", "def f(x):\n\treturn x  # twice", END, "pdt magr"]
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """What lesson 1 defines up to the function named `encode`, without its figures."""
+    names = {}
+    for cell in code_cells(read(NOTEBOOKS[0])):
+        if "plots.show(" not in cell.source:
+            exec(cell.source, names)
+        if "encode" in names:
+            return names
+    return names
+
+
+def test_the_lessons_encoder_is_tiktoken(lesson):
+    awkward_texts = SPACED + MARKED + DIGITS + SCRIPTS + PICTURES + LONG
+    assert len(awkward_texts) > 50
+    for text in [*awkward_texts, read_text(STORY)]:
+        assert lesson["encode"](text) == get_tokenizer().encode_ordinary(text)
+        assert ids_to_text(text_to_ids(text)) == text
+
+
+@moderate
+@given(texts)
+def test_the_lessons_encoder_is_tiktoken_on_any_text(lesson, text):
+    assert lesson["encode"](text) == get_tokenizer().encode_ordinary(text)
+
+
+def test_the_lesson_trains_bpe_as_it_says(lesson):
+    merges, words, lengths = lesson["train_bpe"]("aaabdaaabac", num_merges=3)
+    assert words == {"aaabdaaabac": [258, 100, 258, 97, 99]}
+    assert (merges, lengths) == ({(97, 97): 256, (256, 97): 257, (257, 98): 258}, [11, 9, 7, 5])
+    assert lesson["train_bpe"]("a", num_merges=3) == ({}, {"a": [97]}, [1]), "nothing to merge is not an error"
+    assert lesson["merge"](["a", "a", "a"], ("a", "a"), "aa") == ["aa", "a"], "from left to right"
 
 
 def test_merges_are_of_one_pre_token():

@@ -39,8 +39,8 @@ class Split(Exercise, number="1.A", where="section 1.2", asks="a list of strings
         """the text is cut at each space: the spaces are lost, and symbols stick to the words"""
         return text.split(" ")
 
-    def split_at_signs(text):
-        """these are the pieces of split_at_signs: it drops the whitespace, and knows only a few symbols"""
+    def split_at_punctuation(text):
+        """these are the pieces of split_at_punctuation: it drops the whitespace, and knows only a few symbols"""
         return [piece for piece in regex.split(r"(--|[,.:;?!()]|\s)", text) if piece.strip()]
 
     def cut_only_at_whitespace(text):
@@ -248,17 +248,17 @@ class ByHand(Exercise, number="1.2", where="section 1.5", asks="a list of string
     def right():
         return ["th", "er", "e"]
 
-    def rank_0_left_out():
-        """rank 0 is not merged: at each step, merge the pair of lowest rank, wherever it is"""
+    def lowest_rank_left_out():
+        """er, of rank 256, is not merged: at each step, merge the pair of lowest rank, wherever it is"""
         yield from (["the", "re"], ["the", "r", "e"], ["th", "e", "re"], ["th", "e", "r", "e"])
         yield from (["t", "here"], ["t", "he", "re"], ["t", "he", "r", "e"], ["t", "h", "e", "re"])
 
     def pairs_left():
-        """there is still a pair of neighbours in the table: merge until there is none"""
+        """there is still a pair of neighbours in the vocabulary: merge until there is none"""
         yield from (["t", "h", "er", "e"], ["t", "h", "e", "r", "e"])
 
-    def piece_not_in_the_table():
-        """one of these pieces is neither a letter nor in the table: you can only merge what the table has"""
+    def piece_not_in_the_vocabulary():
+        """one of these pieces is not in the vocabulary: you can only merge what it has"""
         yield from (["th", "ere"], ["t", "h", "ere"], ["t", "her", "e"], ["ther", "e"], ["there"])
 
     def not_the_word():
@@ -342,7 +342,7 @@ class Counts(Exercise, number="1.4", where="section 1.5", asks="a list of six co
         return [2, 2, 2, 2, 2, 2]
 
     def whitespace_not_counted():
-        """the rest is right, but whitespace that does not go with a word has its own tokens, one for each newline"""
+        """the rest is right, but whitespace that is not in a word's token has its own tokens: here one per newline"""
         yield from ([3, 2, 3, 2, 3, 2], [3, 2, 3, 2, 3, 3])
 
     def symbols_with_the_word():
@@ -367,7 +367,7 @@ class Counts(Exercise, number="1.4", where="section 1.5", asks="a list of six co
         yield from ([3, 2, 3, 2, 3, 4], [3, 4, 3, 2, 3, 4])
 
     def two_newlines():
-        """only the last is wrong: \\n is one newline, newlines count, and before a word two are not one token"""
+        """only the last is wrong: each \\n is one newline, and here each of the two is a token of its own"""
         yield from ([3, 3, 3, 2, 3, 2], [3, 3, 3, 2, 3, 3], [3, 3, 3, 2, 3, 6])
 
 
