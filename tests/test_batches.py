@@ -124,6 +124,38 @@ def test_windows_are_those_of_a_naive_loop(folder, num_tokens, context_length, s
     assert windows[0][0].dtype == windows[0][1].dtype == torch.int64
 
 
+def test_how_many_windows_every_small_text_has():
+    """The lesson's formula against the dataset, where it has any windows at all."""
+    for num_tokens, length, stride in itertools.product(range(2, 20), range(1, 8), range(1, 10)):
+        if num_tokens > length:
+            assert len(TokenWindows(range(num_tokens), length, stride)) == math.ceil((num_tokens - length) / stride)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 8])
+def test_what_a_large_stride_leaves_out(length):
+    """As lesson 2 says: from L + 1 on, some tokens are never an input; from L + 2 on, some are in no window."""
+
+    def left_out(stride, inputs_only=False):
+        windows = [pair[: 1 if inputs_only else 2] for pair in as_lists(TokenWindows(range(40), length, stride))]
+        used = {position for parts in windows for part in parts for position in part}
+        return sorted(set(range(max(used))) - used)
+
+    assert left_out(length) == left_out(length, inputs_only=True) == left_out(length + 1) == []
+    assert left_out(length + 1, inputs_only=True)[0] == left_out(length + 2)[0] - 1 == length
+
+
+def test_batches_are_copies_of_a_tensor_as_well():
+    ids = torch.arange(50)
+    for loader in (
+        DataLoader(TokenWindows(ids, 4, 2), batch_size=4),
+        make_loader(ids, context_length=4, stride=2, batch_size=4),
+    ):
+        for input_ids, target_ids in loader:
+            input_ids.fill_(9)
+            target_ids.fill_(9)
+    assert ids.tolist() == list(range(50))
+
+
 def test_indices():
     windows = TokenWindows(range(20), context_length=4, stride=3)
     assert len(windows) == len(list(windows)) == 6, "a plain loop ends"

@@ -110,7 +110,7 @@ class Split(Exercise, number="2.B", where="section 2.4", asks="two tensors, inpu
         return windows, windows[:, 1:]
 
     def targets_are_the_inputs(windows):
-        """the targets are the inputs: the model could copy them and would learn nothing"""
+        """the targets are the inputs: the model could simply copy them, and would not learn to predict"""
         return windows[:, :-1], windows[:, :-1]
 
     def last_target_missing(windows):
@@ -141,7 +141,7 @@ def _random_states() -> dict:
 
 def _demand_unchanged(before: dict, what: str) -> None:
     for whose, state in _random_states().items():
-        demand(state == before[whose], f"{what} changes {whose} global random state, which all other code shares")
+        demand(state == before[whose], f"{what} changes {whose} global random state, which other code shares")
 
 
 def _epochs(loader: DataLoader) -> list[list[int]]:
@@ -195,12 +195,12 @@ class ShuffledLoader(Exercise, number="2.C", where="section 2.6", asks="a `DataL
         return DataLoader(dataset, batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(seed))
 
     def global_seed(dataset, seed):
-        """making the loader changes torch's global random state, which all other code shares"""
+        """making the loader changes torch's global random state, which other code shares"""
         torch.manual_seed(seed)
         return DataLoader(dataset, batch_size=2, shuffle=True)
 
     def no_generator(dataset, seed):
-        """a loop over the loader changes torch's global random state, which all other code shares"""
+        """a loop over the loader changes torch's global random state, which other code shares"""
         return DataLoader(dataset, batch_size=2, shuffle=True)
 
     def not_shuffled(dataset, seed):
@@ -355,12 +355,12 @@ class NeverAnInput(Exercise, number="2.3", where="section 2.5", asks="a sorted l
         return sorted(set(range(num_tokens)) - everywhere)
 
     def tail_forgotten(num_tokens, context_length, stride):
-        """the gaps are there, but the tail after the last input is missing"""
+        """the gaps are there, but the tokens after the last input are missing"""
         read = _inputs(num_tokens, context_length, stride)
         return sorted(set(range(max(read))) - read)
 
     def only_the_tail(num_tokens, context_length, stride):
-        """the tail is there, but with a large stride there are gaps between the inputs as well"""
+        """the end of the text is there, but with a large stride there are gaps between the inputs as well"""
         return range(max(_inputs(num_tokens, context_length, stride)) + 1, num_tokens)
 
     def only_the_last_window(num_tokens, context_length, stride):
@@ -377,7 +377,7 @@ class NeverAnInput(Exercise, number="2.3", where="section 2.5", asks="a sorted l
         return sorted(set(range(num_tokens)) - _inputs(num_tokens - 1, context_length, stride))
 
 
-class HeldOut(Exercise, number="2.4", where="sections 2.2 and 2.3", asks="two lists of windows"):
+class HeldOut(Exercise, number="2.4", where="sections 2.2 and 2.7", asks="two lists of windows"):
     cases = {
         "30 tokens, 21 of them for training": (_TEXT, 21, 5, 3),
         "26 tokens, 15 of them for training": (_TEXT[:26], 15, 3, 4),
@@ -420,7 +420,7 @@ class HeldOut(Exercise, number="2.4", where="sections 2.2 and 2.3", asks="two li
         return _windows(ids[:num_train], context_length, stride), _windows(ids[num_train + 1 :], context_length, stride)
 
     def held_out_one_too_early(ids, num_train, context_length, stride):
-        """the held-out part starts one token early: that token is in the training part"""
+        """the held-out part starts one token early, with the last token of the training part"""
         return _windows(ids[:num_train], context_length, stride), _windows(ids[num_train - 1 :], context_length, stride)
 
     def num_train_windows(ids, num_train, context_length, stride):
