@@ -66,6 +66,15 @@ def test_positions_run_along_the_token_axis_and_are_made_where_the_ids_are(shape
         assert torch.equal(embedding(text.expand(shape)), expected)
 
 
+def test_two_swapped_tokens_change_their_own_rows_and_no_sum():
+    """Exercise 3.4: order is in the rows, not in their sum, with or without positions."""
+    embedding, ids, swapped = embedding_of().double(), torch.tensor([3, 5, 8, 2, 9]), torch.tensor([3, 2, 8, 5, 9])
+    rows, other_rows = embedding(ids), embedding(swapped)
+    assert [torch.equal(*pair) for pair in zip(rows, other_rows)] == [True, False, True, False, True]
+    for vectors_of in (embedding, embedding.token_embedding):
+        torch.testing.assert_close(vectors_of(ids).sum(dim=0), vectors_of(swapped).sum(dim=0))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_half_and_double_precision(dtype):
     embedding, ids = embedding_of().to(dtype), some_ids(2, 4)

@@ -185,7 +185,7 @@ class EmbedByMatmul(Exercise, number="3.2", where="section 3.2", asks="a tensor 
         return F.one_hot(ids, num_classes=len(table)).to(table.dtype) @ table
 
     def integers(ids, table):
-        """integers are multiplied with floating-point numbers (one_hot returns integers): convert them first"""
+        """integers are multiplied by floating-point numbers (one_hot returns integers): convert them first"""
         return F.one_hot(ids, num_classes=len(table)) @ table
 
     def as_long_as_the_largest(ids, table):
@@ -197,7 +197,7 @@ class EmbedByMatmul(Exercise, number="3.2", where="section 3.2", asks="a tensor 
         return F.one_hot(ids, num_classes=len(ids)).to(table.dtype) @ table
 
     def not_multiplied(ids, table):
-        """those are the one-hot vectors: multiply them with the table"""
+        """those are the one-hot vectors: multiply them by the table"""
         return F.one_hot(ids, num_classes=len(table))
 
     def entry_by_entry(ids, table):
