@@ -158,12 +158,55 @@ def test_six_vectors():
         ]
     )
     context_vectors, attn_weights = simple_attention(x)
-    torch.testing.assert_close(context_vectors[1], torch.tensor([0.4419, 0.6515, 0.5683]), atol=6e-5, rtol=0)
-    weights = torch.tensor([0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581])
-    torch.testing.assert_close(attn_weights[1], weights, atol=5e-5, rtol=0)
+    expected = [
+        [0.4421, 0.5931, 0.5790],
+        [0.4419, 0.6515, 0.5683],
+        [0.4431, 0.6496, 0.5671],
+        [0.4304, 0.6298, 0.5510],
+        [0.4671, 0.5910, 0.5266],
+        [0.4177, 0.6503, 0.5645],
+    ]
+    close(context_vectors, torch.tensor(expected), 6e-5)
+    close(attn_weights[1], torch.tensor([0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581]), 5e-5)
+    assert attn_weights.argmax(dim=-1).tolist() == [0, 1, 1, 1, 2, 1], "a longer neighbour can win"
     x[1] = x[0]  # a duplicate cannot be told from its twin
-    expected = torch.tensor([[0.4181, 0.4459, 0.6276]] * 2)
-    torch.testing.assert_close(simple_attention(x)[0][:2], expected, atol=6e-5, rtol=0)
+    expected = [
+        [0.4181, 0.4459, 0.6276],
+        [0.4181, 0.4459, 0.6276],
+        [0.4130, 0.5147, 0.5924],
+        [0.4038, 0.5031, 0.5789],
+        [0.4442, 0.4635, 0.5573],
+        [0.3882, 0.5229, 0.5909],
+    ]
+    close(simple_attention(x)[0], torch.tensor(expected), 6e-5)
+
+
+def test_one_word_in_two_contexts():
+    """The fractions of pets, wildlife and sports in the context vector of "horse"."""
+    cat, horse, ticket, race, other = [2.0, 0.1, 0.0], [1.2, 0.8, 2.0], [0.2, 0.1, 2.4], [0.1, 0.2, 3.0], [0.1] * 3
+    for text, expected in (
+        [[ticket, other, horse, race], [0.15, 0.12, 0.73]],
+        [[cat, other, horse], [0.31, 0.20, 0.49]],
+    ):
+        context = simple_attention(torch.tensor(text))[0][2]
+        close(context / context.sum(), torch.tensor(expected), 5e-3)
+
+
+def test_what_simple_attention_cannot_do():
+    """Inputs in another order, a duplicate, scores, and which token wins where all vectors have length 1."""
+    x, order = vectors(6, 3), torch.tensor([3, 0, 5, 1, 4, 2])
+    contexts, weights = simple_attention(x)
+    close(simple_attention(x[order])[0], contexts[order])
+    scores = weights.log()  # up to one number per row
+    scores -= scores[:, :1] - (x @ x[0])[:, None]
+    close(scores, scores.T)
+    assert simple_attention(F.normalize(x, dim=-1))[1].argmax(dim=-1).tolist() == [0, 1, 2, 3, 4, 5]
+    batch = torch.stack([x, x.flip(0)])
+    close(simple_attention(batch)[0], torch.stack([contexts, contexts.flip(0)]))
+    twins, positions = x[[0, 1, 0]], 0.3 * torch.eye(3)
+    close(simple_attention(twins)[0][0], simple_attention(twins)[0][2])
+    with_positions = simple_attention(twins + positions)[0]
+    assert (with_positions[0] - with_positions[2]).abs().max() > 0.01
 
 
 @each(LEARNED)

@@ -1,5 +1,6 @@
 """The exercises of lesson 4, simple attention."""
 
+import math
 from collections.abc import Iterator
 from itertools import product
 
@@ -17,6 +18,7 @@ TEXTS = {
     "three tokens": torch.tensor([[0.65, -0.4, 1.2, 0.1], [-0.9, 1.45, 0.3, -1.1], [0.5, 0.7, -0.25, 0.8]]),
     "as many tokens as entries": torch.tensor([[0.95, -0.4], [1.3, 0.75]]),
 }
+LN_3 = math.log(3)
 
 
 class Rows(Exercise, number="4.A", where="section 4.5", asks="a tensor of weights, one row per query"):
@@ -145,6 +147,10 @@ class Stable(Exercise, number="4.C", where="section 4.3", asks="the softmax of e
         """the maximum of each column is subtracted, which changes the weights: subtract the maximum of each row"""
         return naive_softmax(scores - scores.max(dim=0).values)
 
+    def columns_sum_to_1(scores):
+        """the columns sum to 1: each row of scores must become a row of weights whose sum is 1"""
+        return torch.softmax(scores, dim=0)
+
     def divided_by_the_maximum(scores):
         """the scores are divided by the largest, which changes the weights: subtract it, and they stay the same"""
         return torch.softmax(scores / scores.max(dim=-1, keepdim=True).values, dim=-1)
@@ -232,6 +238,10 @@ class FromWeights(Exercise, number="4.2", where="section 4.4", asks="a tensor of
         """that is one context vector, of token 0: each token needs one"""
         return attn_weights[0] @ inputs
 
+    def not_added_up(inputs, attn_weights):
+        """each vector is multiplied by its weight, but the products still have to be added up"""
+        return attn_weights[:, :, None] * inputs
+
     def inputs_again(inputs, attn_weights):
         """the inputs come out as they were: a context vector is the sum of all vectors, each times its weight"""
         return inputs
@@ -299,19 +309,19 @@ class Direction(Exercise, number="4.4", where="section 4.6", asks="`(context_vec
         return simple_attention(F.normalize(inputs, dim=-1))
 
     def dot_product(inputs):
-        """the scores still grow with the vectors' lengths: scale the vectors to length 1 before comparing them"""
+        """the scores still depend on the vectors' lengths: scale the vectors to length 1 before comparing them"""
         return simple_attention(inputs)
 
     def query_only(inputs):
-        """the scores are divided by the norm of the query only: long keys still get more weight"""
+        """the scores are divided by the norm of the query only: the length of a key still counts"""
         return attend(F.normalize(inputs, dim=-1) @ inputs.T, inputs)
 
     def key_only(inputs):
-        """the scores are divided by the norm of the key only: a long query still has larger scores"""
+        """the scores are divided by the norm of the key only: the length of the query still counts"""
         return attend(inputs @ F.normalize(inputs, dim=-1).T, inputs)
 
     def one_norm_for_all(inputs):
-        """all vectors are divided by the same norm, so long ones still get more weight: each has its own norm"""
+        """all vectors are divided by the same norm, so their lengths still count: each has its own norm"""
         unit = inputs / inputs.norm()
         return attend(unit @ unit.T, inputs)
 
@@ -374,3 +384,69 @@ class Always(Exercise, number="4.5", where="sections 4.5 and 4.7", asks="a list 
     def largest_to_itself():
         """think of (e) again: what if another vector points roughly the same way and is longer?"""
         yield from first_wrong(4)
+
+
+class ContextByHand(Exercise, number="4.6", where="sections 4.3 and 4.4", asks="a list of two numbers"):
+    # Tokens [2, -1] and [1, 1], weights 1/4 and 3/4.
+    def right():
+        return [1.25, 0.5]
+
+    def weights_returned():
+        """those are the weights: the context vector is the sum of both tokens, each times its weight"""
+        return [0.25, 0.75]
+
+    def weights_swapped():
+        """the weights are swapped: token 1 has the larger score (mind the −1 in token 0), so it gets 3/4"""
+        return [1.75, -0.5]
+
+    def powers_as_weights():
+        """the sum is weighted with the powers 3 and 9: divide them by their sum first"""
+        return [15, 6]
+
+    def scores_as_weights():
+        """the sum is weighted with the scores: softmax is missing"""
+        yield [4 * LN_3, LN_3]
+        yield [4.394, 1.099]
+        yield [4.39, 1.1]
+        yield [4.4, 1.1]
+
+    def scores_divided_by_their_sum():
+        """the scores are only divided by their sum, which makes 1/3 and 2/3: softmax takes powers of e first"""
+        yield [4 / 3, 1 / 3]
+        yield [1.333, 0.333]
+        yield [1.33, 0.33]
+
+    def plain_average():
+        """that is the plain average: token 1 has the larger score, so it gets the larger weight"""
+        return [1.5, 0]
+
+    def plain_sum():
+        """both tokens are added up without their weights"""
+        return [3, 0]
+
+    def largest_score_alone():
+        """that is token 1 alone: token 0 has a smaller weight, but not 0"""
+        return [1, 1]
+
+    def scores_returned():
+        """those are the scores: two steps are still to come, the weights and the weighted sum"""
+        yield [LN_3, 2 * LN_3]
+        yield [1.099, 2.197]
+        yield [1.1, 2.2]
+
+    def powers_returned():
+        """those are the powers of e: two steps are still to come, the division by their sum and the weighted sum"""
+        return [3, 9]
+
+    def entries_of_a_token_added_up():
+        """each token's entries are added up: a context vector has as many entries as a token's vector"""
+        return [0.25, 1.5]
+
+    def parts_not_added_up():
+        """those are the parts of the sum: add up entry 0 of both tokens, and entry 1 of both"""
+        return [[0.5, -0.25], [0.75, 0.75]]
+
+    def minus_lost():
+        """token 0 has the entry −1, not 1: is it in the score and in the sum?"""
+        yield [1.75, 1]  # in both: the scores are 3 ln 3 and 2 ln 3
+        yield [1.25, 1]  # in the sum alone
