@@ -62,7 +62,7 @@ def _slip(got: Any, expected: Any, path: list[int]) -> tuple[str, str] | None:
         return None
     ends = sorted([0.95 * expected, 1.05 * expected])
     if ends[0] < as_number(got) < ends[1]:
-        return "rounded", f"{shown(got)} is close, but the first three digits should be right"
+        return "rounded", f"{shown(got)} is close, but not right when rounded to three digits"
     return None
 
 
