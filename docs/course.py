@@ -52,6 +52,14 @@ class Lesson:
         return {name: value for name, value in rows if name.strip("-: ")}
 
     @property
+    def minutes(self) -> tuple[int, int]:
+        """How long the core takes, and how long the parts marked "Going further" take (0: none is marked)."""
+        core, further = re.fullmatch(
+            r"(\d+)(?: \+ (\d+) for the parts marked Going further)?", self.facts["Minutes"]
+        ).groups("0")
+        return int(core), int(further)
+
+    @property
     def abilities(self) -> list[str]:
         return self.facts["After this you can"].split(" · ")
 
@@ -84,19 +92,34 @@ def link(lesson: Lesson, text: str | None = None) -> str:
 
 
 def lesson_table(lessons: Sequence[Lesson]) -> str:
-    """Return a table of the lessons, with their minutes and what they need."""
+    """Return a table of the lessons, with the minutes of their cores and of the rest, and what they need."""
     rows = [
-        f"| {link(lesson)} | {lesson.facts['Minutes']} | {for_docs(lesson.facts['You need'])} |" for lesson in lessons
+        f"| {link(lesson)} | {lesson.minutes[0]} | {lesson.minutes[1] or '–'} | {for_docs(lesson.facts['You need'])} |"
+        for lesson in lessons
     ]
-    minutes = sum(int(lesson.facts["Minutes"]) for lesson in lessons)
-    return "\n".join(["| lesson | minutes | needs |", "|---|---|---|", *rows, f"| all | {minutes} | |"])
+    core, further = (sum(minutes) for minutes in zip(*(lesson.minutes for lesson in lessons)))
+    head = ["| lesson | core, minutes | Going further | needs |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows, f"| all | {core} | {further} | |"])
+
+
+def minutes(lessons: Sequence[Lesson]) -> str:
+    """Return how long the cores take together, and which lessons have no parts marked yet."""
+    core = sum(lesson.minutes[0] for lesson in lessons)
+    said = f"The cores of all {len(lessons)} lessons take {core:,} minutes, about {core / 60:.0f} hours."
+    whole = [str(lesson.number) for lesson in lessons if not lesson.minutes[1]]
+    if not whole:
+        return said
+    names = f"Lessons {', '.join(whole[:-1])} and {whole[-1]} are" if whole[1:] else f"Lesson {whole[0]} is"
+    return f"{said}\n{names} not divided yet: all of the minutes there, still rough estimates, count as core."
 
 
 def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
     """Return one lesson's link, minutes and abilities."""
     lesson = lessons[int(number) - 1]
+    core, further = lesson.minutes
     abilities = "\n".join(f"- {ability}" for ability in lesson.abilities)
-    return f"{link(lesson)}, {lesson.facts['Minutes']} minutes. Afterwards a learner can:\n\n{abilities}"
+    more = f" and {further} for the parts marked Going further" if further else ""
+    return f"{link(lesson)}, {core} minutes{more}. Afterwards a learner can:\n\n{abilities}"
 
 
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:

@@ -32,17 +32,18 @@ def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
     """Return the glossary with each "(Lesson 4)" replaced by links to all lessons that list the word as learned.
 
     Raises:
-        ValueError: the lesson that a term names does not list it.
+        ValueError: a term does not name the first lesson that lists it.
     """
 
     def linked(section: str) -> str:
         term = section.partition("\n")[0]
         teach = [lesson for lesson in lessons if slug(term) in lesson.words]
         named = re.search(r"\(Lesson (\d+)\)\s*$", section)
-        if not named or int(named[1]) not in [lesson.number for lesson in teach]:
+        if not named or int(named[1]) not in [lesson.number for lesson in teach[:1]]:
             listed = ", ".join(lesson.heading for lesson in teach) or "none"
             raise ValueError(
-                f"glossary: {term!r} must end with (Lesson n), where lesson n lists it as learned; these do: {listed}"
+                f"glossary: {term!r} must end with (Lesson n), the first lesson that lists it as learned; "
+                f"these do: {listed}"
             )
         links = ", ".join(link(lesson, f"Lesson {lesson.number}") for lesson in teach)
         return f"{section[: named.start()]}({links})\n\n"

@@ -28,6 +28,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         "route": partial(course.route, lessons, ROUTE, AXIS_COLOURS["num_tokens"]),
         "lesson-table": partial(course.lesson_table, lessons),
         "lesson": partial(course.lesson_facts, lessons),
+        "minutes": partial(course.minutes, lessons),
         "api": partial(course.api, course.modules()),
     }
     source[0] = pages.fill(source[0], makers)

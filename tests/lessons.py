@@ -103,6 +103,49 @@ def headings(nb: NotebookNode) -> list[tuple[int, str]]:
     return [(len(marks), text.strip()) for marks, text in re.findall(r"^(#{1,6}) +(.+)$", text, re.MULTILINE)]
 
 
+FURTHER = " · Going further"
+WORDS, LINES = 150, 8  # read per minute
+PREDICTION, ONE_TASK = 1, 6  # minutes
+FIGURE = 4  # as many lines as take the time that a figure is looked at
+
+
+def parts(nb: NotebookNode) -> Iterator[tuple[bool, NotebookNode, str]]:
+    """Yield whether a part may be left out, its cell, and its source: a Markdown cell is cut at its headings.
+
+    What a heading that ends in "· Going further" opens lasts until the next heading of its level or above.
+    """
+    further = 0  # the level of the heading that opened what may be left out
+    for cell in nb.cells:
+        starts = [0, *(match.start() for match in re.finditer(r"^#+ ", without_fences(cell.source), re.MULTILINE))]
+        for start, end in zip(starts, [*starts[1:], None]) if cell.cell_type == "markdown" else [(0, None)]:
+            source = cell.source[start:end]
+            heading = re.match(r"(#+) .*", source) if cell.cell_type == "markdown" else None
+            if heading and (not further or len(heading[1]) <= further):
+                further = len(heading[1]) if heading[0].endswith(FURTHER) else 0
+            if source:
+                yield further > 0, cell, source
+
+
+def estimated_minutes(nb: NotebookNode) -> tuple[float, float]:
+    """Estimate how long a learner takes for the core of a lesson, and for what may be left out.
+
+    150 words and 8 lines of code are read per minute, a figure is looked at as long as four lines, a
+    prediction takes a minute, and a task six, hints and solution included.
+    """
+    minutes = {False: 0.0, True: 0.0}
+    of_tasks = {cell.id for task in tasks(nb) for cell in task.below[:2]}
+    for further, cell, source in parts(nb):
+        if cell.cell_type == "markdown":
+            text = re.sub(r"\]\([^)]*\)", "]", FOLD.sub(lambda fold: fold[2] if fold[1] == "Answer" else "", source))
+            minutes[further] += len(re.findall(r"\w[\w'’.,-]*", without_fences(text))) / WORDS
+            minutes[further] += PREDICTION * len(re.findall(r"<summary>Answer", source))
+            minutes[further] += ONE_TASK * len(TASK.findall(source))
+        elif cell.id not in of_tasks:
+            lines = len([line for line in source.splitlines() if line.strip()])
+            minutes[further] += (min(lines, FIGURE) if "plots.show(" in source else lines) / LINES
+    return minutes[False], minutes[True]
+
+
 def table(text: str) -> list[list[str]]:
     """Rows of the Markdown tables of a text, without the lines of dashes."""
     rows = [line.strip().strip("|") for line in text.splitlines() if line.lstrip().startswith("|")]

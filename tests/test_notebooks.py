@@ -11,9 +11,27 @@ from urllib.parse import unquote
 import lessons
 import nbformat
 from course import Lesson, slug
-from lessons import FOLD, NOTEBOOKS, ROOT, code_cells, headings, markdown_cells, read, rule, tags, tasks, without_code
+from lessons import (
+    FOLD,
+    FURTHER,
+    NOTEBOOKS,
+    ROOT,
+    code_cells,
+    estimated_minutes,
+    headings,
+    markdown_cells,
+    parts,
+    read,
+    rule,
+    tags,
+    tasks,
+    texts,
+    without_code,
+)
 
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
+CORE = 60  # minutes
+DIVIDED = {path for path in NOTEBOOKS if Lesson(path).minutes[1]}  # what the others must become as well
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
 TAGS = {"nbval-ignore-output", "live-slider", "raises-exception"}
 # What would be different on another machine, in another folder or on another day.
@@ -89,6 +107,39 @@ def test_headings_are_in_order(path):
     for section, text in enumerate(sections[:-4], 1):
         if not text.startswith(f"{number(path)}.{section} "):
             yield f"heading “{text}”", f"“## {number(path)}.{section} …” is expected here"
+
+
+@rule
+def test_minutes_are_those_of_its_words_lines_and_tasks(path):
+    stated, estimated = Lesson(path).minutes, estimated_minutes(read(path))
+    if path in DIVIDED and stated[0] > CORE:
+        yield "Minutes", f"the core may take {CORE}, not {stated[0]}"
+    for part, minutes, estimate in zip(("core", "rest"), stated, estimated):
+        if path in DIVIDED and abs(minutes - estimate) > 3:
+            yield "Minutes", f"{minutes} are stated for the {part}; an estimate is {estimate:.0f}"
+
+
+@rule
+def test_what_may_be_left_out_is_marked_in_one_way(path):
+    for _, text in headings(read(path)):
+        if "further" in text.lower() and not text.endswith(FURTHER):
+            yield f"heading “{text}”", f"it must end in “{FURTHER}”"
+    core = {heading for further, _, heading in parts(read(path)) if not further}
+    kinds = [kind for kind in ("### Case", "### Exercise") if any(text.startswith(kind) for text in core)]
+    if len(kinds) < 2:
+        yield "headings", "the core needs a case and an exercise"
+
+
+@rule
+def test_outputs_show_more_than_true_and_false(path):
+    if path not in DIVIDED:
+        return
+    lines = [line for cell in code_cells(read(path)) for holder, key in texts(cell) for line in holder[key].split("\n")]
+    if len(found := [line for line in lines if re.search(r"\b(True|False)\b", line)]) > 2:
+        yield "outputs", f"{len(found)} lines of True and False; at most 2 are allowed: {found}"
+    for cell in code_cells(read(path))[1:]:  # the first is the set-up
+        if not cell.outputs and "live-slider" not in tags(cell) and not defined(cell.source):
+            yield cell, "it neither shows nor defines anything: such a proof belongs in the tests"
 
 
 @rule
@@ -223,7 +274,10 @@ def test_readme_table_lists_the_lessons():
     assert [target for target, _, _ in listed] == [f"notebooks/{path.name}" for path in NOTEBOOKS]
     for lesson, (_, title, row) in zip(map(Lesson, NOTEBOOKS), listed):
         assert title == lesson.title, f"{lesson.path.name} has another title"
-        assert lesson.facts["Minutes"] in row, f"{lesson.path.name} says {lesson.facts['Minutes']} minutes"
+        core, further = lesson.minutes
+        assert row[-2:] == [str(core), str(further or "–")], f"{lesson.path.name} says {lesson.facts['Minutes']}"
+    core, further = (sum(minutes) for minutes in zip(*(Lesson(path).minutes for path in NOTEBOOKS)))
+    assert ["", "all", "", str(core), str(further)] in rows, "the sums are the last row"
 
 
 @rule

@@ -36,8 +36,32 @@ def test_a_lesson_is_read(lesson):
 def test_table_of_lessons_adds_the_minutes_up():
     table = lessons.table(course.lesson_table(LESSONS))
     assert [row[0] for row in table[1:-1]] == [course.link(lesson) for lesson in LESSONS]
-    assert int(table[-1][1]) == sum(int(row[1]) for row in table[1:-1])
+    for column in (1, 2):
+        assert int(table[-1][column]) == sum(int(row[column].replace("–", "0")) for row in table[1:-1])
     assert "](0" not in course.lesson_table(LESSONS), "links are seen from docs/"
+
+
+def lesson_of(tmp_path, number, minutes):
+    path = tmp_path / f"{number:02d}_x.ipynb"
+    cell = {"cell_type": "markdown", "source": [f"# {number}. X\n\n| Minutes | {minutes} |\n"]}
+    path.write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    return course.Lesson(path)
+
+
+def test_minutes_of_the_cores_are_added_up_and_undivided_lessons_are_named(tmp_path):
+    divided = [lesson_of(tmp_path, number, "60 + 45 for the parts marked Going further") for number in (1, 2)]
+    whole = [lesson_of(tmp_path, number, 90) for number in (3, 4, 5)]
+    assert course.minutes(divided) == "The cores of all 2 lessons take 120 minutes, about 2 hours."
+    assert "\nLesson 3 is not divided yet" in course.minutes([*divided, whole[0]])
+    said = course.minutes([*divided, *whole] * 3)
+    assert "15 lessons take 1,170 minutes, about 20 hours.\nLessons 3, 4, 5, 3, 4, 5, 3, 4 and 5 are" in said
+
+
+def test_readme_names_no_divided_lesson_as_undivided():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for first, last in re.findall(r"^Lessons (\d+) to (\d+) are not divided yet", text, re.MULTILINE):
+        divided = [lesson.number for lesson in LESSONS if lesson.minutes[1]]
+        assert not {*range(int(first), int(last) + 1)} & {*divided}, "README says that they are not divided"
 
 
 def test_facts_of_a_lesson():
