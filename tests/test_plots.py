@@ -20,9 +20,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib import style
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.text import Text
 
 from utils.batches import TokenWindows
+from utils.gpt import GPTConfig, GPTModel
 from utils.plots import (
     AXIS_COLOURS,
     INK,
@@ -31,8 +33,11 @@ from utils.plots import (
     TOKEN_FILLS,
     plot_attention,
     plot_bars,
+    plot_block,
     plot_counts,
     plot_flow,
+    plot_gpt,
+    plot_heads,
     plot_lines,
     plot_matrices,
     plot_merges,
@@ -45,6 +50,12 @@ from utils.plots import (
     shape_ledger,
     show,
 )
+
+
+def small_gpt(emb_dim=8, n_layers=2, tie_weights=True, device=None):
+    with torch.device(device or "cpu"):
+        return GPTModel(GPTConfig(100, 16, emb_dim, emb_dim // 4, n_layers, 0.1, False, tie_weights))
+
 
 # Each function with all its words as `word`, and with its numbers as `of` gives them: any that bfloat16 has exactly.
 FIGURES = {
@@ -69,9 +80,13 @@ FIGURES = {
     "flow": lambda word, of: plot_flow(
         inputs=torch.as_tensor(of([[0.25, 0.5, 1.0]])), attn_scores=torch.as_tensor(of([[2.0]]))
     ),
+    "heads": lambda word, of: plot_heads(torch.as_tensor(of([[0.25, 0.5, 1.0, 2.0]])), 2),
+    "block": lambda word, of: plot_block(small_gpt().blocks[0], 8),
+    "gpt": lambda word, of: plot_gpt(small_gpt()),
     "bars": lambda word, of: plot_bars({word: of([0.25, 0.75])}, [word, 7], word),
     "lines": lambda word, of: plot_lines({word: {word: of([0.5, 2.0]), "": [2, 1]}}, of([1.0, 4.0]), word, True),
 }
+NO_WORDS = "route", "flow", "heads", "block", "gpt"  # of the caller's: those are drawn with words of the course
 every_figure = pytest.mark.parametrize("name", FIGURES)
 WORD = "_$\\frac$の👍ש\t" + 200 * "long words "
 
@@ -243,7 +258,7 @@ def test_a_figure_is_the_same_under_any_settings_and_from_any_tensor(name):
         assert png_of(again) == png_of(fig)
         assert matplotlib.rcParams.copy() == before
     shown = words(fig)
-    assert name in ("route", "flow") or any(r"_$\frac$\u306e\U000" in text for text in shown), "as they are, or escaped"
+    assert name in NO_WORDS or any(r"_$\frac$\u306e\U000" in text for text in shown), "as they are, or escaped"
     assert max(map(len, shown)) < 160
     assert max(fig.get_size_inches()) < 20
 
@@ -319,7 +334,7 @@ def test_a_large_figure_is_thinned(figure):
 NAN = math.nan
 ENDLESS = range(30_000)
 REFUSED = [
-    (lambda: plot_route("logits", through="batch"), ValueError, "through.*'batch'"),
+    (lambda: plot_route("mask", through="batch"), ValueError, "through.*'batch'"),
     (lambda: plot_route("tokens"), ValueError, "station.*'tokens'.*embeddings"),
     (lambda: plot_tokens([]), ValueError, "texts is empty"),
     (lambda: plot_tokens([([], [])]), ValueError, r"texts\[0\] is empty"),
@@ -383,6 +398,15 @@ REFUSED = [
     (lambda: plot_flow(inputs=torch.ones(6, 3), attn_scores=torch.ones(5, 5)), ValueError, "num_tokens.*attn_scores"),
     (lambda: plot_flow(inputs=torch.ones(6, 3), context_vectors=torch.ones(6, 3)), ValueError, "attn_weights and"),
     (lambda: plot_flow(queries=torch.ones(6, 3), attn_scores=torch.ones(6, 6)), ValueError, "attn_scores.*keys"),
+    (lambda: plot_heads(torch.ones(2, 4, 6), 2), ValueError, r"vectors.*\(2, 4, 6\)"),
+    (lambda: plot_heads(torch.ones(9, 4), 2), ValueError, "vectors has 9 tokens"),
+    (lambda: plot_heads(torch.ones(2, 768), 12), ValueError, "vectors has 768 entries"),
+    (lambda: plot_heads(torch.ones(4, 6), 4), ValueError, "num_heads is 4.* 6 entries"),
+    (lambda: plot_heads(torch.ones(4, 6), 2.5), TypeError, "num_heads"),
+    (lambda: plot_block(torch.nn.Linear(8, 8), 8), TypeError, "block.*norm1.*not Linear"),
+    (lambda: plot_block(small_gpt().blocks[0], 16), ValueError, "emb_dim is 16.* 8 entries"),
+    (lambda: plot_gpt(small_gpt().blocks[0]), TypeError, "model.*token_embedding.*not TransformerBlock"),
+    (lambda: plot_gpt("a model"), TypeError, "model.*not str"),
     (lambda: plot_bars({"": []}, [], "y"), ValueError, "is empty"),
     (lambda: plot_bars({"": [0.5, 0.5]}, ["a"], "y"), ValueError, "names has 1 names for 2"),
     (lambda: plot_bars({"": [NAN]}, ["a"], "y"), ValueError, "panels.*nan"),
@@ -429,13 +453,17 @@ def test_shape_ledger(capsys):
 
 @pytest.mark.parametrize(
     ("station", "through", "lit"),
-    [("text", None, [0]), ("logits", None, [6]), ("text", "text", range(8)), ("batch", "attention", [2, 3, 4])],
+    [("text", None, [0]), ("new text", None, [10]), ("text", "new text", range(11)), ("batch", "mask", range(2, 7))],
 )
 def test_route(station, through, lit):
-    [ax] = plot_route(station, through).axes
-    stations = [text for text in ax.texts if text.get_text() != "→"]
-    assert tuple(text.get_text() for text in stations) == ROUTE
-    fills = [to_hex(patch_under(ax, text).get_facecolor()) for text in stations]
+    fig = plot_route(station, through)
+    [ax] = fig.axes
+    assert tuple(notes(ax)) == ROUTE
+    assert overlaps(fig) == ([], [])
+    assert fig.get_figwidth() <= 5.6, "so that a phone shows it whole"
+    ways = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    assert len(ways) == len(ROUTE) - 1
+    fills = [to_hex(patch_under(ax, text).get_facecolor()) for text in ax.texts]
     assert [index for index, fill in enumerate(fills) if fill != "#ececec"] == list(lit)
 
 
@@ -713,7 +741,7 @@ def test_flow_says_what_each_tensor_is_made_of():
     simple["context_vectors"] = tensors["inputs"]
     shown = notes(plot_flow(**simple).axes[0])
     assert {"inputs @ inputs.T", "softmax per row", "attn_weights @ inputs"} <= set(shown)
-    assert {"queries @ keys.T", "dropped_weights @ values", "÷ √d_out, softmax per row"} <= set(
+    assert {"queries @ keys.T", "dropped_weights @ values", "÷ √head_dim, softmax per row"} <= set(
         notes(plot_flow(**tensors).axes[0])
     )
     masked = tensors["masked_scores"].masked_fill(torch.ones(6, 6).triu(1).bool(), -math.inf)
@@ -746,15 +774,87 @@ def test_wide_maps_stand_one_above_the_other():
         assert fig.get_figwidth() <= 11, "no wider than a page"
 
 
+@pytest.mark.parametrize(("tokens", "num_heads"), [(torch.arange(24).view(4, 6), 2), (torch.randn(8, 32), 8)])
+def test_heads(tokens, num_heads):
+    """Each head has its own part of each token, in one colour, and the join has all as they were."""
+    fig = plot_heads(tokens, num_heads)
+    [ax] = fig.axes
+    assert overlaps(fig) == ([], [])
+    assert fig.get_figwidth() <= 5.5
+    (num_tokens, d_out), head_dim = tokens.shape, tokens.shape[1] // num_heads
+    shapes = [note for note in notes(ax) if note.startswith("(")]
+    assert shapes == [str(s) for s in ((num_tokens, d_out), (num_heads, num_tokens, head_dim), (num_tokens, d_out))]
+    cells = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    fills = [to_hex(cell.get_facecolor()) for cell in cells]
+    assert len(cells) == 3 * tokens.numel()
+    assert all(len({*part}) == 1 for part in zip(*[iter(fills)] * num_tokens * head_dim)), "a colour per head"
+    assert fills[: tokens.numel()] == fills[tokens.numel() : 2 * tokens.numel()] == fills[2 * tokens.numel() :]
+    if not tokens.is_floating_point():
+        numbers = [int(note) for note in notes(ax) if note.isdigit()]
+        assert numbers == 3 * tokens.view(num_tokens, num_heads, head_dim).transpose(0, 1).flatten().tolist()
+
+
+@pytest.mark.parametrize("emb_dim", [8, 768])
+def test_block(emb_dim):
+    block = small_gpt(emb_dim, device="meta").blocks[0]
+    fig = plot_block(block, emb_dim)
+    [ax] = fig.axes
+    assert overlaps(fig) == ([], [])
+    assert fig.get_figwidth() <= 5.5
+    shown = notes(ax)
+    for name, layer in block.named_children():
+        if name != "dropout":
+            assert f"{sum(p.numel() for p in layer.parameters()):,} parameters" == shown[shown.index(name) + 1]
+    assert f"{sum(p.numel() for p in block.parameters()):,} parameters in all" in shown
+    assert f"W_query, W_key, W_value, out_proj {emb_dim} → {emb_dim}" in shown
+    assert f"widen {emb_dim} → {4 * emb_dim:,}, GELU, narrow {4 * emb_dim:,} → {emb_dim}" in shown
+    assert shown.count("+") == shown.count("dropout") == 2
+    stream = next(line for line in ax.lines if len(line.get_xdata()) == 2)
+    sums = [patch.center for patch in ax.patches if isinstance(patch, Circle)]
+    assert {x for x, _ in sums} == {*stream.get_xdata()}, "the stream is straight, and what is added is added to it"
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("n_layers", [1, 2, 12])
+def test_gpt(n_layers, tied):
+    model = small_gpt(768, n_layers, tied, device="meta")
+    fig = plot_gpt(model)
+    [ax] = fig.axes
+    assert overlaps(fig) == ([], [])
+    assert fig.get_figwidth() <= 5.5
+    shown = notes(ax)
+    numbers = [int(note.split()[0].replace(",", "")) for note in shown if note.endswith(" parameters")]
+    total = sum(p.numel() for p in model.parameters())
+    assert sum(numbers) - numbers[3] - numbers[4] == total, "the parts, where the first block is drawn in parts, too"
+    assert f"{total:,} parameters in all" in shown
+    assert ("tied: the same table" in shown) is ("no parameters of its own" in shown) is tied
+    assert [note for note in shown if note.startswith("blocks")] == [
+        "blocks[0]",
+        *{1: [], 2: ["blocks[1]"], 12: ["blocks[1] to blocks[11]"]}[n_layers],
+    ]
+
+
 def test_bars():
     panels = {"a": [0.25, 0.5, 0.75], "b": [1.0, 0.0, -0.5]}
-    fig = plot_bars(panels, range(3), "weight")
+    fig = plot_bars(panels, range(3), "weight", "key")
     for ax, (title, values) in zip(fig.axes, panels.items()):
-        assert (ax.get_title(), ax.get_ylabel()) == (title, "weight")
+        assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == (title, "key", "weight")
         assert [round(bar.get_x() + bar.get_width() / 2, 6) for bar in ax.patches] == [0, 1, 2]
         assert [bar.get_height() for bar in ax.patches] == values
-        assert ax.get_ylim() == (-0.5, 1), "one scale for all"
+        assert notes(ax) == [f"{value:.2g}".replace("-", "−") for value in values]
+        assert ax.get_ylim() == pytest.approx((-0.65, 1.15)), "one scale for all"
         assert tick_words(ax.xaxis) == ["0", "1", "2"]
+
+
+def test_bars_with_long_names():
+    for words, values in (("␣forward", [0.21, 0.0034, 1e-9]), ("a, b", [-0.123] * 12), ("long name", [1234567.0] * 12)):
+        fig = plot_bars({"": values}, [words] * len(values), "probability")
+        assert overlaps(fig) == ([], [])
+    for length in (1, 4, 6, 8, 30):
+        assert overlaps(plot_bars({"": [0.5] * 8}, ["x" * length] * 8, "y")) == ([], [])
+    assert notes(fig.axes[0])[0] == "1,234,567"
+    assert {label.get_rotation() for label in fig.axes[0].get_xticklabels()} == {90}
+    assert notes(plot_bars({"": [0.5] * 13}, range(13), "y").axes[0]) == [], "too many for numbers"
 
 
 def test_lines():

@@ -4,7 +4,7 @@ import base64
 import io
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -14,6 +14,8 @@ from IPython.display import display
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.path import Path
 from torch import Tensor
 
 from utils.plots.inputs import one_line
@@ -153,3 +155,17 @@ def bare_axes(width: float, height: float) -> tuple[Figure, Axes]:
     ax = fig.add_subplot()
     ax.set_axis_off()
     return fig, ax
+
+
+def fit_to_inches(ax: Axes, width: tuple[float, float], height: tuple[float, float]) -> None:
+    """Fill the figure with its axes, from left to right and from bottom to top, one unit an inch."""
+    fig = ax.get_figure()
+    fig.set_layout_engine("none")
+    fig.set_size_inches(width[1] - width[0], height[1] - height[0])
+    ax.set(position=(0, 0, 1, 1), xlim=width, ylim=height)
+
+
+def draw_way(ax: Axes, way: Sequence[tuple[float, float]], **look: Any) -> None:
+    """Draw an arrow along corners."""
+    shape = {"arrowstyle": "->", "mutation_scale": 12, "color": MUTED, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
+    ax.add_patch(FancyArrowPatch(path=Path(way), joinstyle="miter", **shape | look))

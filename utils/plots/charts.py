@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from utils.arguments import as_bool, as_integer
 from utils.plots.canvas import (
     AXIS_COLOURS,
+    INK,
     LINE_COLOURS,
     LINE_STYLES,
     PAGE,
@@ -45,27 +46,41 @@ def plot_counts(values: Iterable[int], xlabel: str, ylabel: str) -> Figure:
 
 
 @in_course_style
-def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str) -> Figure:
+def plot_bars(panels: Mapping[str, Sequence[float]], names: Sequence[str], ylabel: str, xlabel: str = "") -> Figure:
     """Return bar charts side by side on one scale, from 0 to 1 or as far as the values go.
+
+    Where a chart has at most 12 bars, each value is written at its bar, rounded: 0.0034, 0.21, 124.
 
     Args:
         panels: title -> a value for each name, finite; 240 bars at most in all charts.
-        names: a name for each bar; of many names only some are drawn.
+        names: a name for each bar; of many names only some are drawn. Long names are upright.
     """
     panels = as_dict("panels", panels, partial(as_array, most=240))
     check_size("panels", sum(map(len, panels.values())), "bars", 240)
     for values in panels.values():
         names = as_names("names", names, len(values))
-    longest = max(map(len, names))
-    width = max(3.4, 0.3 * len(names), 0.08 * longest * len(names))
-    upright = width > PAGE  # side by side, the names would not fit on a page
-    fig, charts = charts_of(panels, min(width, PAGE), 2.8 + 0.08 * longest * upright, ylabel=ylabel)
-    everything = np.concatenate([[0, 1], *panels.values()])
+    everything, numbered = np.concatenate([[0, 1], *panels.values()]), len(names) <= 12
+    low, high = everything.min(), everything.max()
+    room = 0.1 * (high - low) * numbered
+    longest = 0.08 * max(map(len, names))  # inches, as all lengths here
+    upright = longest * len(names) > 4.2  # side by side, the names would make a chart too wide for a phone
+    number = 0.066 * max(len(_two_digits(value)) for value in everything) + 0.02 if numbered else 0
+    bar = max(0.3, number, 0 if upright else longest)
+    width, height = max(3.4, bar * len(names) / 0.9 + 0.85), 2.8 + longest * upright
+    fig, charts = charts_of(panels, min(width, PAGE), height, xlabel, ylabel)
     for ax, values in charts:
-        ax.bar(range(len(values)), values, color=AXIS_COLOURS["num_tokens"])
+        bars = ax.bar(range(len(values)), values, color=AXIS_COLOURS["num_tokens"])
         ax.set_xticks(*some_of(names, 40), size=9, rotation=90 if upright else 0)
-        ax.set_ylim(everything.min(), everything.max())
+        ax.set_ylim(low - room * (low < 0), high + room)
+        if numbered:
+            ax.bar_label(bars, map(_two_digits, values), padding=1, size=8, color=INK)
     return fig
+
+
+def _two_digits(value: float) -> str:
+    """Return a number with two digits, or with all that it has before the point."""
+    words = f"{value:.2g}" if abs(value) < 10 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.1e}"
+    return words.replace("-", "−")
 
 
 @in_course_style

@@ -5,11 +5,20 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
-from matplotlib.path import Path
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from utils.plots.canvas import AXIS_COLOURS, HATCHED, INK, MUTED, PAPER, bare_axes, in_course_style
+from utils.plots.canvas import (
+    AXIS_COLOURS,
+    HATCHED,
+    INK,
+    MUTED,
+    PAPER,
+    bare_axes,
+    draw_way,
+    fit_to_inches,
+    in_course_style,
+)
 from utils.plots.inputs import as_array
 
 WIDTH, GAP = 5.5, 0.62  # inches, as all lengths here; a gap between two rows has an arrow and its words
@@ -28,9 +37,9 @@ class _Box(NamedTuple):
 
 _BOXES = {
     "inputs": _Box(0, MIDDLE, "d_in", "", "", ""),
-    "queries": _Box(1, LEFT, "d_out", "inputs", "@ W_query", ""),
-    "keys": _Box(1, MIDDLE, "d_out", "inputs", "@ W_key", ""),
-    "values": _Box(1, RIGHT, "d_out", "inputs", "@ W_value", ""),
+    "queries": _Box(1, LEFT, "head_dim", "inputs", "@ W_query", ""),
+    "keys": _Box(1, MIDDLE, "head_dim", "inputs", "@ W_key", ""),
+    "values": _Box(1, RIGHT, "head_dim", "inputs", "@ W_value", ""),
     "attn_scores": _Box(2, CHAIN, "keys", "queries|inputs keys|inputs", "{0} @ {1}.T", "one score per pair of tokens"),
     "masked_scores": _Box(3, CHAIN, "keys", "attn_scores", "−inf where hidden", "so that its weight becomes 0"),
     "attn_weights": _Box(4, CHAIN, "keys", "masked_scores|attn_scores", "softmax per row", "each row adds up to 1"),
@@ -80,9 +89,7 @@ def plot_flow(**tensors: Tensor) -> Figure:
             _draw_arrows(ax, name, sources[name], edges, top, axes)
     floor = min(bottom for _, bottom, _, _ in edges.values())
     left, right = NARROW if 1 not in rows.values() and max(map(len, axes.values())) == 2 else (0, WIDTH)
-    fig.set_layout_engine("none")  # so that one unit is one inch
-    fig.set_size_inches(right - left, 0.2 - floor)
-    ax.set(position=(0, 0, 1, 1), xlim=(left, right), ylim=(floor - 0.1, 0.1))
+    fit_to_inches(ax, (left, right), (floor - 0.1, 0.1))
     return fig
 
 
@@ -174,8 +181,7 @@ def _draw_arrows(
             ax.text(beside - 0.1, middle + 0.05, source, size=8.5, family="monospace", color=INK, ha="right")
         else:
             way = [(x, y), (x, top + GAP - 0.14), (centre, top + GAP - 0.14), (centre, top + 0.03)]
-        style = {"arrowstyle": "->", "mutation_scale": 12, "color": MUTED, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
-        ax.add_patch(FancyArrowPatch(path=Path(way), joinstyle="miter", **style))
+        draw_way(ax, way)
     operation = box.operation.format(*sources)
     if len(axes[name]) > 2:
         operation = operation.replace(".T", ".transpose(-2, -1)")

@@ -81,10 +81,11 @@ def plot_attention(
         keys = as_names("keys", keys, weights.shape[1])
     masks = _masks(hidden, panels)
     numbered = sum(weights.size for weights in panels.values()) <= 450
-    cells = min(0.5 * max(len(queries), len(keys)), 8.6 if numbered or len(panels) == 1 else 3.4)  # inches
-    side = cells + 1.4 + 0.075 * max(0, max(map(len, [*queries, *keys])) - 10)
-    key = 0.4 if any(mask.any() for mask in masks) else 0  # inches, for what the hatching means
-    fig, charts = charts_of(panels, side, side + 0.4 + key, "key", "query")
+    cell = min(0.5, (8.6 if numbered or len(panels) == 1 else 3.4) / max(len(queries), len(keys)))  # inches, as below
+    width, height = (max(cell * number, 0.9) + 1.4 for number in (len(keys), len(queries)))
+    names = 0.075 * max(0, max(map(len, [*queries, *keys])) - 10)
+    key = 0.4 if any(mask.any() for mask in masks) else 0  # for what the hatching means
+    fig, charts = charts_of(panels, width + names, height + names + 0.4 + key, "key", "query")
     for (ax, weights), mask in zip(charts, masks):
         _map(ax, weights, 0, 1, mask)
         for (row, column), weight in np.ndenumerate(weights) if numbered else ():

@@ -16,42 +16,51 @@ from utils.plots.canvas import (
     MUTED,
     TOKEN_FILLS,
     bare_axes,
+    draw_way,
+    fit_to_inches,
     in_course_style,
 )
 from utils.plots.inputs import as_list, check_size, one_line, visible
 
-ROUTE = ("text", "IDs", "batch", "embeddings", "attention", "…", "logits", "text")
+# A station for each lesson, from lesson 0 or 1 (text) to lesson 10 (new text).
+ROUTE = ("text", "IDs", "batch", "embeddings", "attention", "Q, K, V", "mask", "dropout", "heads", "GPT", "new text")
 
 
 @in_course_style
 def plot_route(station: str, through: str | None = None) -> Figure:
-    """Return the strip of the whole route, text to text, with one station highlighted, or several.
+    """Return the whole route, text to new text, as two rows of stations, with one highlighted, or several.
 
     Args:
         station: one of `ROUTE`.
-        through: the last station to highlight; by default only `station` is highlighted. There are
-            two stations called text: as `station` it is the first of them, as `through` the last.
+        through: the last station to highlight; by default only `station` is highlighted.
     """
     for name, value in (("station", station), ("through", station if through is None else through)):
         if value not in ROUTE:
             raise ValueError(f"{name} is {value!r}: the route has {ROUTE}")
-    first = ROUTE.index(station)
-    last = first if through is None else len(ROUTE) - 1 - ROUTE[::-1].index(through)
+    first, last = ROUTE.index(station), ROUTE.index(station if through is None else through)
     if last < first:
         raise ValueError(f"through is {through!r}, which comes before station {station!r}")
-    fig, ax = bare_axes(8.0, 0.6)
-    left = 0.0
-    for index, name in enumerate(ROUTE):
-        here = first <= index <= last
-        fill, ink = (AXIS_COLOURS["num_tokens"], "white") if here else ("#ececec", INK)
-        width = len(name) + 2.4
-        shape = "round,pad=0.1,rounding_size=0.2"
-        ax.add_patch(FancyBboxPatch((left, -0.3), width, 0.6, boxstyle=shape, fc=fill, ec="none"))
-        ax.text(left + width / 2, 0, name, size=10, color=ink, **CENTRED)
-        if index < len(ROUTE) - 1:
-            ax.text(left + width + 1.2, 0, "→", size=11, color=MUTED, **CENTRED)
-        left += width + 2.4
-    ax.set(xlim=(-0.5, left - 1.9), ylim=(-0.6, 0.6))
+    fig, ax = bare_axes(1.0, 1.0)
+    rows, right, height, below = (ROUTE[:5], ROUTE[5:]), 5.35, 0.3, 0.62  # inches
+    for row, names in enumerate(rows):
+        widths = [0.08 * len(name) + 0.2 for name in names]
+        gap, left, y = (right - sum(widths)) / (len(names) - 1), 0.0, -below * row
+        for name, width in zip(names, widths):
+            here = first <= ROUTE.index(name) <= last
+            fill, ink = (AXIS_COLOURS["num_tokens"], "white") if here else ("#ececec", INK)
+            shape = "round,pad=0,rounding_size=0.08"
+            ax.add_patch(FancyBboxPatch((left, y - height / 2), width, height, boxstyle=shape, fc=fill, ec="none"))
+            ax.text(left + width / 2, y, name, size=10, color=ink, **CENTRED)
+            if name not in (names[-1], ROUTE[-1]):
+                draw_way(ax, [(left + width + 0.05, y), (left + width + gap - 0.05, y)])
+            left += width + gap
+        if row == 0:  # from the end of this row to the start of the next
+            start, end = right - widths[-1] / 2, 0.04 * len(rows[1][0]) + 0.1
+            middle = y - below / 2
+            draw_way(
+                ax, [(start, y - height / 2), (start, middle), (end, middle), (end, y - below + height / 2 + 0.02)]
+            )
+    fit_to_inches(ax, (-0.1, right + 0.1), (-below - 0.25, 0.25))
     return fig
 
 
