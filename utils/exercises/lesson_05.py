@@ -46,7 +46,7 @@ class Root(Exercise, number="5.A", where="section 5.6", asks="a tensor of attent
         return torch.softmax(scaled(x @ W_query, x @ W_key), dim=-1)
 
     def square_root_of_d_in(x, W_query, W_key):
-        """the rows sum to 1, but the weights are more uniform than they should be"""
+        """the rows sum to 1, but the weights in a row are closer to each other than they should be"""
         return torch.softmax(x @ W_query @ (x @ W_key).T / x.shape[-1] ** 0.5, dim=-1)
 
     def square_root_of_num_tokens(x, W_query, W_key):
@@ -231,7 +231,7 @@ def attended(weights: Tensor) -> str:
 
 
 def matrix_of(name: str, value: Any) -> Tensor:
-    """Return a matrix of any type as a tensor; complain of what is none."""
+    """Return a matrix of any type as a tensor; complain of anything else."""
     rows = [items(row) for row in items(value) if kind_of(row) == "sequence"] if kind_of(value) == "sequence" else []
     regular = rows and len(rows) == len(value) and len({len(row) for row in rows}) == 1
     is_one = regular and all(kind_of(entry) == "number" for row in rows for entry in row)
@@ -328,8 +328,8 @@ class Cross(Exercise, number="5.5", where="section 5.4", asks="a tensor of conte
         layer, another = answer(d_in, d_out), answer(d_in, d_out)
         torch.manual_seed(0)
         used = answer(d_in, d_out)  # starts like the first, which was drawn from the same seed
-        called = "called with d_in and d_out, your answer returns"
-        demand(isinstance(layer, nn.Module), f"{called} no nn.Module: write class CrossAttention(nn.Module)")
+        made = "what your answer makes of d_in and d_out is not an nn.Module"
+        demand(isinstance(layer, nn.Module), f"{made}: write class CrossAttention(nn.Module)")
         for name, matrix in zip(("W_query", "W_key", "W_value"), matrices):
             projection = getattr(layer, name, None)
             demand(isinstance(projection, nn.Linear), f"the layer has no nn.Linear named {name}")
@@ -368,6 +368,12 @@ class Cross(Exercise, number="5.5", where="section 5.4", asks="a tensor of conte
 
         def forward(self, x, others):
             return super().forward(others, x)
+
+    class queries_and_keys_swapped(right):
+        """W_key is applied to x and W_query to others: x needs the queries, and others the keys"""
+
+        def forward(self, x, others):
+            return attend(self.W_key(x), self.W_query(others), self.W_value(others))
 
     class keys_from_x(right):
         """keys come from x, but values from others: each value needs the key of the same token"""
