@@ -463,7 +463,7 @@ class Detector(Exercise, number="6.4", where="section 6.4", asks="True or False"
         return _finds(attend, x, change=lambda later: 2 * later)
 
     def order_changed(attend, x):
-        """leaks that do not depend on the order of the later tokens are not found: replace these tokens by others"""
+        """leaks that do not depend on the order of the later tokens are not found: replace these tokens with others"""
         return _finds(attend, x, change=lambda later: later.flip(0))
 
     def always_true(attend, x):
@@ -479,7 +479,7 @@ class Cheat(Exercise, number="6.5", where="section 6.1", asks="a list of three i
         return ["B", 5, "A"]
 
     def good_model_suspected():
-        """a loss that falls slowly is honest; a loss of 0 on text that a model has not seen is not"""
+        """a loss of 0 on text that a model has not seen is the sign of a leak, and A has no such loss"""
         yield from (["A", position, letter] for position in range(7) for letter in "AB")
 
     def small_loss_believed():
