@@ -25,7 +25,7 @@ def trained(module: nn.Module, x: Tensor) -> Tensor:
         demand(fits, f"in {mode} mode forward returns {described(output)}, not a tensor of the shape of x")
         demand(not output.isnan().any(), f"in {mode} mode there is nan in the output")
         demand(torch.equal(given, x), "forward changes its argument `x`: leave it as it is, and make something new")
-        demand(module.training == switched_on, "forward changes the mode of its module: it should only look at it")
+        demand(module.training == switched_on, "forward changes the mode of its module: it should only read the mode")
         outputs[mode].append(output.detach().float())
     training, evaluation = map(torch.stack, outputs.values())
     swapped = (evaluation == 0).any() and (training != 0).all()
@@ -45,7 +45,7 @@ def demand_dropout(outputs: Tensor, x: Tensor, p: float, dropped: Tensor, what: 
     means = [dropped.float().mean(dim) for dim in range(3)]
     fits = all(2 / 3 < mean.var() * size / variance < 3 / 2 for mean, size in zip(means, dropped.shape))
     fits = fits and len(dropped.sum(dim=(1, 2)).unique()) > 1
-    demand(fits, f"the {what} are not dropped independently, each with the same probability: each needs its own draw")
+    demand(fits, f"the {what} are not dropped independently, with one probability: each needs its own random decision")
     fits = abs(fraction - p) < 5 * (variance / dropped.numel()) ** 0.5
     demand(fits, f"with p = {p} the fraction of dropped {what} is {fraction:.2f}")
     scaled = torch.where(outputs == 0, 0.0, x / (1 - p))
@@ -176,8 +176,8 @@ class ByHand(Exercise, number="7.1", where="section 7.1", asks="a tensor of the 
         """every entry is divided by 1 − p: where `keep` is False, it should become 0"""
         return x / (1 - p)
 
-    def drawn_anew(x, keep, p):
-        """what is dropped is drawn at random: here `keep` says it"""
+    def sampled_again(x, keep, p):
+        """what is dropped is chosen at random: here `keep` says which entries are kept"""
         return F.dropout(x, p)
 
     def p_subtracted(x, keep, p):
@@ -210,7 +210,7 @@ class Values(Exercise, number="7.2", where="sections 7.1 and 7.2", asks="a list 
         yield from ([0, 3 / 0.25, last] for last in (3, 4, 12))
 
     def multiplied():
-        """that is 3 multiplied by 1 − p: divide by it instead"""
+        """that is 3 multiplied by 1 − p: divide it by 1 − p instead"""
         yield from ([0, 3 * 0.75, last] for last in (3, 3 * 0.75))
 
     def another_p():
@@ -289,8 +289,8 @@ class Order(Exercise, number="7.3", where="section 7.3", asks="a tensor of shape
         """these are the weights before dropout: nothing is dropped yet"""
         return weights(attn_scores, hidden)
 
-    def drawn_anew(attn_scores, hidden, keep, p):
-        """what is dropped is drawn at random: here `keep` says it"""
+    def sampled_again(attn_scores, hidden, keep, p):
+        """what is dropped is chosen at random: here `keep` says which entries are kept"""
         return F.dropout(weights(attn_scores, hidden), p)
 
     def keep_inverted(attn_scores, hidden, keep, p):
@@ -305,9 +305,21 @@ class Order(Exercise, number="7.3", where="section 7.3", asks="a tensor of shape
         """only the future is hidden: `hidden` may be True elsewhere too"""
         return dropped(weights(attn_scores, torch.ones_like(hidden).triu(diagonal=1)), keep, p)
 
+    def hidden_inverted(attn_scores, hidden, keep, p):
+        """hidden and visible are swapped: `hidden` is True where a score should be hidden"""
+        return dropped(weights(attn_scores, ~hidden), keep, p)
+
+    def hidden_inverted_in_a_product(attn_scores, hidden, keep, p):
+        """some row has all its scores hidden, which makes nan: `hidden` is True where a score should be hidden"""
+        return weights(attn_scores, ~hidden) * keep / (1 - p)
+
     def mask_after_softmax(attn_scores, hidden, keep, p):
         """the mask comes after softmax: what is hidden is still in the denominator"""
         return dropped(torch.softmax(attn_scores, dim=-1).masked_fill(hidden, 0.0), keep, p)
+
+    def dropped_before_softmax(attn_scores, hidden, keep, p):
+        """what is dropped is hidden before softmax, so the other weights of its row grow: drop after softmax"""
+        return weights(attn_scores, hidden | ~keep) / (1 - p)
 
     def weights_minus_infinity(attn_scores, hidden, keep, p):
         """the mask comes after softmax: fill the hidden scores with −∞, not the weights"""
