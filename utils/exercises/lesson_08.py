@@ -147,6 +147,10 @@ class Count(Exercise, number="8.2", where="section 8.4", asks="the number of par
         """the output projection takes the joined heads, so it maps d_out to d_out, not d_in to d_out"""
         return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_in, d_out)
 
+    def four_equal_projections(d_in, d_out, num_heads, qkv_bias):
+        """all four projections are counted equally: the last maps d_out to d_out, and it always has a bias"""
+        return 4 * _linear(d_in, d_out, qkv_bias)
+
     def output_bias_forgotten(d_in, d_out, num_heads, qkv_bias):
         """the output projection has a bias as well: d_out more"""
         return 3 * _linear(d_in, d_out, qkv_bias) + _linear(d_out, d_out, bias=False)
@@ -227,6 +231,10 @@ class Rows(Exercise, number="8.3", where="section 8.5", asks="a tensor of shape 
     def counted_from_1(weight, head, num_heads):
         """these are the rows of the head before: heads are counted from 0"""
         return weight.chunk(num_heads)[head - 1]
+
+    def next_head(weight, head, num_heads):
+        """these are the rows of the next head: head 0 has the first head_dim rows"""
+        return weight.chunk(num_heads)[(head + 1) % num_heads]
 
     def begun_at_row_head(weight, head, num_heads):
         """these rows begin at row `head`: each head before this one has head_dim rows"""
@@ -320,6 +328,10 @@ class Ablate(Exercise, number="8.5", where="section 8.3", asks="a tensor of shap
         """the heads are joined, but none of them is set to 0"""
         return Join.right(heads)
 
+    def an_entry_of_the_vector(heads, head):
+        """one entry of each joined vector is 0: it should be the head_dim entries of one head"""
+        return Join.right(heads).index_fill(2, torch.tensor([head]), 0.0)
+
     def left_out(heads, head):
         """the head is left out, so the vectors have fewer entries and out_proj no longer fits: set its part to 0"""
         return Join.right(heads[:, [other for other in range(heads.shape[1]) if other != head]])
@@ -381,8 +393,8 @@ class Five(Exercise, number="8.7", where="sections 8.1, 8.4 and 8.6", asks="a li
         """all right except (b): there are twice as many queries and twice as many keys"""
         return [False, False, False, True, False]
 
-    def fused_work_is_linear():
-        """all right except (c): that is true of the memory only, since the blocks of the square are still computed"""
+    def fused_skips_visible_scores():
+        """all right except (c): it computes all visible scores, block by block, and saves memory by not keeping them"""
         return [False, True, True, True, False]
 
     def dropout_is_free():
