@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 # to run as root until it is told to; in a container there is often no other user.
 lab: $(READY)
 	$(BIN)/jupyter lab --ServerApp.root_dir=. $(if $(filter 0,$(shell id -u)),--allow-root) \
-		$(LAB_ARGS) notebooks/01_text_to_ids.ipynb
+		$(LAB_ARGS) notebooks/00_the_whole_route.ipynb
 
 test: $(READY) lint
 	$(PYTEST)

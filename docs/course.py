@@ -63,17 +63,15 @@ class Lesson:
     def abilities(self) -> list[str]:
         return self.facts["After this you can"].split(" · ")
 
-    def position(self, stations: Sequence[str]) -> int:
-        """Return the position on the route of the station that the lesson highlights; of several, the last one's."""
-        lit = re.search(r'plot_route\("(.+?)"(?:, through="(.+?)")?\)', "\n".join(self._sources("code")))
-        first, last = lit.groups()
-        # Two stations are called text: where the route starts, and where it ends.
-        return stations.index(first) if last is None else len(stations) - 1 - stations[::-1].index(last)
+    @property
+    def station(self) -> str:
+        """The station of the route that the lesson highlights; of several, the first."""
+        return re.search(r'plot_route\("(.+?)"', "\n".join(self._sources("code")))[1]
 
     @cached_property
     def words(self) -> set[str]:
         """The anchors in the glossary of the words that the lesson lists as learned."""
-        return set(re.findall(r"\]\(\.\./docs/glossary\.md#([^)]+)\)", self.text.rpartition("\nWords learned:")[2]))
+        return set(re.findall(r"\]\(\.\./docs/glossary\.md#([^)]+)\)", self.text.partition("\nWords learned:")[2]))
 
 
 @cache
@@ -103,19 +101,14 @@ def lesson_table(lessons: Sequence[Lesson]) -> str:
 
 
 def minutes(lessons: Sequence[Lesson]) -> str:
-    """Return how long the cores take together, and which lessons have no parts marked yet."""
+    """Return how long the cores take together."""
     core = sum(lesson.minutes[0] for lesson in lessons)
-    said = f"The cores of all {len(lessons)} lessons take {core:,} minutes, about {core / 60:.0f} hours."
-    whole = [str(lesson.number) for lesson in lessons if not lesson.minutes[1]]
-    if not whole:
-        return said
-    names = f"Lessons {', '.join(whole[:-1])} and {whole[-1]} are" if whole[1:] else f"Lesson {whole[0]} is"
-    return f"{said}\n{names} not divided yet: all of the minutes there, still rough estimates, count as core."
+    return f"The cores of all {len(lessons)} lessons take {core:,} minutes, about {core / 60:.0f} hours."
 
 
 def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
     """Return one lesson's link, minutes and abilities."""
-    lesson = lessons[int(number) - 1]
+    [lesson] = [lesson for lesson in lessons if lesson.number == int(number)]
     core, further = lesson.minutes
     abilities = "\n".join(f"- {ability}" for ability in lesson.abilities)
     more = f" and {further} for the parts marked Going further" if further else ""
@@ -123,15 +116,13 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
 
 
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
-    """Return the route as a list in HTML: its stations, each with links to the lessons there."""
-    items, positions = [], [lesson.position(stations) for lesson in lessons]
-    for position, station in enumerate(stations):
-        here = [lesson for lesson, its_position in zip(lessons, positions) if its_position == position]
-        links = [f'<a href="../notebooks/{lesson.path.stem}.html">{escape(lesson.heading)}</a>' for lesson in here]
-        kind = "station" if here else "station quiet"
-        name = "and more" if station == "…" else station
-        stop = f'<span class="links">{" ".join(links)}</span>' if links else ""
-        items.append(f'<li class="{kind}"><span class="name">{escape(name)}</span>{stop}</li>')
+    """Return the route as a list in HTML: its stations, each with a link to its lesson."""
+    at = {lesson.station: lesson for lesson in lessons}
+    items = [
+        f'<li class="station"><span class="name">{escape(station)}</span>'
+        f'<a href="../notebooks/{at[station].path.stem}.html">{escape(at[station].heading)}</a></li>'
+        for station in stations
+    ]
     return f'<ol class="route" style="--token: {colour}">\n' + "\n".join(items) + "\n</ol>"
 
 

@@ -37,7 +37,7 @@ def with_backlinks(glossary: str, lessons: Sequence[Lesson]) -> str:
 
     def linked(section: str) -> str:
         term = section.partition("\n")[0]
-        teach = [lesson for lesson in lessons if slug(term) in lesson.words]
+        teach = [lesson for lesson in lessons if slug(term) in lesson.words]  # lesson 0 teaches none
         named = re.search(r"\(Lesson (\d+)\)\s*$", section)
         if not named or int(named[1]) not in [lesson.number for lesson in teach[:1]]:
             listed = ", ".join(lesson.heading for lesson in teach) or "none"

@@ -12,7 +12,7 @@ INSTEAD = {
     r"decimal numbers?|\bdecimals\b": "floating-point numbers",
     r"whole numbers?": "integer",
     r"(?<!square )\broot of\b": "square root",
-    r"(?<!## )shortcuts?\b": "residual connection",  # one entry of the glossary is still lesson 9's word
+    r"shortcuts?\b": "residual connection",
     r"\bodds\b": "probabilities",
     r"\bguess(es|ed|ing)?\b": "predict, prediction",
     r"\bjudg(e[ds]?|ing)\b": "evaluate, score",
@@ -74,7 +74,6 @@ the figure is drawn · signs of life · one at a time · a | b; c | d; e | f; g
 # From Python 3.12 on, an f-string comes in parts.
 STRINGS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 WRITTEN = (".py", ".md", ".ipynb")
-# Lessons 5 to 9 are still to be revised.
 SOURCES = [
     path
     for folder in ("utils", "tests", "docs", "benchmarks", "notebooks", ".")
@@ -82,7 +81,6 @@ SOURCES = [
     if path.suffix in WRITTEN
     and not {"node_modules", "_build", "_extra", ".ipynb_checkpoints"} & {*path.parts}
     and path.name != "test_language.py"
-    and not re.match("0[5-9]_", path.name)
 ]
 
 

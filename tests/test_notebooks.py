@@ -31,7 +31,6 @@ from lessons import (
 
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
 CORE = 60  # minutes
-DIVIDED = {path for path in NOTEBOOKS if Lesson(path).minutes[1]}  # what the others must become as well
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
 TAGS = {"nbval-ignore-output", "live-slider", "raises-exception"}
 # What would be different on another machine, in another folder or on another day.
@@ -45,6 +44,11 @@ UNSTABLE = {
 
 def number(path):
     return int(path.name[:2])
+
+
+def has_tasks(path):
+    """Lesson 0 shows the whole route, and asks for nothing."""
+    return number(path) > 0
 
 
 def code_lines(cell):
@@ -75,9 +79,9 @@ def bold_terms(path):
     return [" ".join(term.split()) for term in re.findall(r"\*\*(.+?)\*\*", prose, re.DOTALL)]
 
 
-def test_lessons_are_numbered_from_1():
+def test_lessons_are_numbered_from_0():
     assert NOTEBOOKS, "there is no notebook in notebooks/"
-    assert [path.name[:3] for path in NOTEBOOKS] == [f"{i:02d}_" for i in range(1, len(NOTEBOOKS) + 1)]
+    assert [path.name[:3] for path in NOTEBOOKS] == [f"{i:02d}_" for i in range(len(NOTEBOOKS))]
 
 
 # Anatomy
@@ -102,9 +106,10 @@ def test_headings_are_in_order(path):
         if level > above + 1 or level == 1:
             yield f"heading “{text}”", "it skips a level or is a second H1"
     sections = [text for level, text in found if level == 2]
-    if sections[-4:] != LAST_SECTIONS:
-        yield "headings", f"the last four of level 2 must be {LAST_SECTIONS}, not {sections[-4:]}"
-    for section, text in enumerate(sections[:-4], 1):
+    last = LAST_SECTIONS if has_tasks(path) else LAST_SECTIONS[-1:]
+    if sections[-len(last) :] != last:
+        yield "headings", f"the last of level 2 must be {last}, not {sections[-len(last) :]}"
+    for section, text in enumerate(sections[: -len(last)], 1):
         if not text.startswith(f"{number(path)}.{section} "):
             yield f"heading “{text}”", f"“## {number(path)}.{section} …” is expected here"
 
@@ -112,10 +117,10 @@ def test_headings_are_in_order(path):
 @rule
 def test_minutes_are_those_of_its_words_lines_and_tasks(path):
     stated, estimated = Lesson(path).minutes, estimated_minutes(read(path))
-    if path in DIVIDED and stated[0] > CORE:
+    if stated[0] > CORE:
         yield "Minutes", f"the core may take {CORE}, not {stated[0]}"
     for part, minutes, estimate in zip(("core", "rest"), stated, estimated):
-        if path in DIVIDED and abs(minutes - estimate) > 3:
+        if abs(minutes - estimate) > 3:
             yield "Minutes", f"{minutes} are stated for the {part}; an estimate is {estimate:.0f}"
 
 
@@ -126,14 +131,12 @@ def test_what_may_be_left_out_is_marked_in_one_way(path):
             yield f"heading “{text}”", f"it must end in “{FURTHER}”"
     core = {heading for further, _, heading in parts(read(path)) if not further}
     kinds = [kind for kind in ("### Case", "### Exercise") if any(text.startswith(kind) for text in core)]
-    if len(kinds) < 2:
+    if has_tasks(path) and len(kinds) < 2:
         yield "headings", "the core needs a case and an exercise"
 
 
 @rule
 def test_outputs_show_more_than_true_and_false(path):
-    if path not in DIVIDED:
-        return
     lines = [line for cell in code_cells(read(path)) for holder, key in texts(cell) for line in holder[key].split("\n")]
     if len(found := [line for line in lines if re.search(r"\b(True|False)\b", line)]) > 2:
         yield "outputs", f"{len(found)} lines of True and False; at most 2 are allowed: {found}"
@@ -157,8 +160,9 @@ def test_set_up_cell_then_route(path):
 def test_predict_prompts_have_folded_answers(path):
     # The first cell may say what *Predict* is for.
     prompts = [cell for cell in markdown_cells(read(path))[1:] if re.search(r"(?<!\*)\*Predict\*(?!\*)", cell.source)]
-    if len(prompts) < 3:
-        yield "*Predict*", f"{len(prompts)} prompts; a lesson needs at least 3"
+    least = 3 if has_tasks(path) else 2
+    if len(prompts) < least:
+        yield "*Predict*", f"{len(prompts)} prompts; a lesson needs at least {least}"
     for cell in prompts:
         if "Answer" not in dict(FOLD.findall(cell.source)):
             yield cell, "no <details><summary>Answer</summary> under *Predict*"
@@ -183,7 +187,7 @@ def test_tasks_are_numbered_in_their_sections(path):
         elif re.match("(Case|Exercise) ", text):
             yield f"heading “{text}”", "cases belong in the clinic and exercises in their section, both at level 3"
     for name, (kind, labels, least, found) in sections.items():
-        if not least <= len(found) <= len(labels):
+        if has_tasks(path) and not least <= len(found) <= len(labels):
             yield name, f"{len(found)} headings of level 3 instead of {least} to {len(labels)}"
         for text, label in zip(found, labels):
             if not text.startswith(f"{kind} {number(path)}.{label} · "):

@@ -29,8 +29,7 @@ def sections(text):
 @each_lesson
 def test_a_lesson_is_read(lesson):
     assert 3 <= len(lesson.abilities) <= 4
-    assert 0 < lesson.position(ROUTE) < len(ROUTE)
-    assert lesson.words
+    assert bool(lesson.words) == bool(lesson.number), "lesson 0 teaches no words, only meets them"
 
 
 def test_table_of_lessons_adds_the_minutes_up():
@@ -41,46 +40,25 @@ def test_table_of_lessons_adds_the_minutes_up():
     assert "](0" not in course.lesson_table(LESSONS), "links are seen from docs/"
 
 
-def lesson_of(tmp_path, number, minutes):
-    path = tmp_path / f"{number:02d}_x.ipynb"
-    cell = {"cell_type": "markdown", "source": [f"# {number}. X\n\n| Minutes | {minutes} |\n"]}
-    path.write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
-    return course.Lesson(path)
-
-
-def test_minutes_of_the_cores_are_added_up_and_undivided_lessons_are_named(tmp_path):
-    divided = [lesson_of(tmp_path, number, "60 + 45 for the parts marked Going further") for number in (1, 2)]
-    whole = [lesson_of(tmp_path, number, 90) for number in (3, 4, 5)]
-    assert course.minutes(divided) == "The cores of all 2 lessons take 120 minutes, about 2 hours."
-    assert "\nLesson 3 is not divided yet" in course.minutes([*divided, whole[0]])
-    said = course.minutes([*divided, *whole] * 3)
-    assert "15 lessons take 1,170 minutes, about 20 hours.\nLessons 3, 4, 5, 3, 4, 5, 3, 4 and 5 are" in said
-
-
-def test_readme_names_no_divided_lesson_as_undivided():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for first, last in re.findall(r"^Lessons (\d+) to (\d+) are not divided yet", text, re.MULTILINE):
-        divided = [lesson.number for lesson in LESSONS if lesson.minutes[1]]
-        assert not {*range(int(first), int(last) + 1)} & {*divided}, "README says that they are not divided"
+def test_minutes_of_the_cores_are_added_up():
+    core = int(lessons.table(course.lesson_table(LESSONS))[-1][1])
+    assert course.minutes(LESSONS).startswith(f"The cores of all {len(LESSONS)} lessons take {core:,} minutes, ")
 
 
 def test_facts_of_a_lesson():
     facts = course.lesson_facts(LESSONS, "4")
     assert facts.startswith("[4. Simple attention](../notebooks/04_simple_attention.ipynb), ")
-    assert facts.count("\n- ") == len(LESSONS[3].abilities)
-    with pytest.raises(IndexError):
-        course.lesson_facts(LESSONS, str(len(LESSONS) + 1))
+    assert facts.count("\n- ") == len(LESSONS[4].abilities)
+    with pytest.raises(ValueError, match="values to unpack"):
+        course.lesson_facts(LESSONS, str(len(LESSONS)))
 
 
-def test_route_has_all_stations_and_each_lesson_once():
+def test_the_stations_of_the_route_are_the_lessons():
+    assert tuple(lesson.station for lesson in LESSONS) == ROUTE
     html = course.route(LESSONS, ROUTE, AXIS_COLOURS["num_tokens"])
-    assert re.findall('class="name">(.+?)<', html) == ["and more" if name == "…" else name for name in ROUTE]
-    assert sorted(re.findall('href="../notebooks/(.+?).html"', html)) == [lesson.path.stem for lesson in LESSONS]
+    assert tuple(re.findall('class="name">(.+?)<', html)) == ROUTE
+    assert re.findall('href="../notebooks/(.+?).html"', html) == [lesson.path.stem for lesson in LESSONS]
     assert AXIS_COLOURS["num_tokens"] in html
-    twice = course.route(LESSONS[:1], ("IDs", "batch", "IDs"), "blue")
-    assert twice.count("01_text_to_ids") == 1, "though a station occurs twice"
-    [last] = [lesson for lesson in LESSONS if lesson.path.stem == "09_text_to_text"]
-    assert last.position(ROUTE) == len(ROUTE) - 1, "a lesson of the whole route"
 
 
 @each_lesson
@@ -141,7 +119,7 @@ def test_modules_are_those_that_lessons_import_from():
     assert all(f".. automodule:: {name}\n" in api for name in course.modules())
 
 
-@each_lesson
+@pytest.mark.parametrize("lesson", LESSONS[1:], ids=lambda lesson: lesson.path.stem)
 def test_teachers_are_told_what_learners_stumble_over(lesson):
     section = sections(page("for_teachers"))[f"Lesson {lesson.number}"]
     assert f"<!-- build: lesson {lesson.number} -->" in section
@@ -154,7 +132,7 @@ def test_names_of_the_notation_are_in_the_lesson_that_is_said_to_have_them_first
     assert len(rows) >= 15
     for name, *_, first in rows:
         number = int(first.removeprefix("Lesson "))
-        assert re.search(rf"\b{name.strip('`')}\b", LESSONS[number - 1].text), f"{name} is not in lesson {number}"
+        assert re.search(rf"\b{name.strip('`')}\b", LESSONS[number].text), f"{name} is not in lesson {number}"
 
 
 def test_katex_is_pinned_and_its_lock_names_no_host():

@@ -293,7 +293,7 @@ LONG = ["a" * 200, " " * 50, "https://a.b/c?d=e&f#g", "def f(x):\n\treturn x  # 
 def lesson():
     """What lesson 1 defines up to the function named `encode`, without its figures."""
     names = {}
-    for cell in code_cells(read(NOTEBOOKS[0])):
+    for cell in code_cells(read(NOTEBOOKS[1])):
         if "plots.show(" not in cell.source:
             exec(cell.source, names)
         if "encode" in names:

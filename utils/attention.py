@@ -148,7 +148,7 @@ class MultiHeadAttention(nn.Module):
     """The same as `StackedHeads`, with one projection for all heads, split by view (Vaswani et al. 2017).
 
     `forward` goes through torch's fused attention: no (num_tokens, num_tokens) tensor is kept, and
-    memory grows with num_tokens, not with its square, as long as no dropout is drawn. (Several new tokens
+    memory grows with num_tokens, not with its square, as long as no dropout is applied. (Several new tokens
     after those in a cache need a mask, which has one entry per new token and key.)
 
     Args:
