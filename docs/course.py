@@ -95,14 +95,20 @@ def lesson_table(lessons: Sequence[Lesson]) -> str:
         f"| {link(lesson)} | {lesson.minutes[0]} | {lesson.minutes[1] or '–'} | {for_docs(lesson.facts['You need'])} |"
         for lesson in lessons
     ]
-    core, further = (sum(minutes) for minutes in zip(*(lesson.minutes for lesson in lessons)))
+    core, further = total_minutes(lessons)
     head = ["| lesson | core, minutes | Going further | needs |", "|---|---|---|---|"]
     return "\n".join([*head, *rows, f"| all | {core} | {further} | |"])
 
 
+def total_minutes(lessons: Sequence[Lesson]) -> tuple[int, int]:
+    """Return how long the cores take together, and all that goes further."""
+    cores, rests = zip(*(lesson.minutes for lesson in lessons))
+    return sum(cores), sum(rests)
+
+
 def minutes(lessons: Sequence[Lesson]) -> str:
     """Return how long the cores take together."""
-    core = sum(lesson.minutes[0] for lesson in lessons)
+    core, _ = total_minutes(lessons)
     return f"The cores of all {len(lessons)} lessons take {core:,} minutes, about {core / 60:.0f} hours."
 
 

@@ -165,6 +165,11 @@ def fit_to_inches(ax: Axes, width: tuple[float, float], height: tuple[float, flo
     ax.set(position=(0, 0, 1, 1), xlim=width, ylim=height)
 
 
+def colour_of(axis: str) -> str:
+    """Return the colour of an axis by its name; d_in, d_out and head_dim count a vector's entries, as emb_dim does."""
+    return AXIS_COLOURS.get(axis, AXIS_COLOURS["emb_dim"])
+
+
 def draw_way(ax: Axes, way: Sequence[tuple[float, float]], **look: Any) -> None:
     """Draw an arrow along corners."""
     shape = {"arrowstyle": "->", "mutation_scale": 12, "color": MUTED, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}

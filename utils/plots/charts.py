@@ -19,7 +19,7 @@ from utils.plots.canvas import (
     charts_of,
     in_course_style,
 )
-from utils.plots.inputs import as_array, as_dict, as_list, as_names, check_size, one_line, some_of
+from utils.plots.inputs import as_array, as_dict, as_list, as_names, check_size, finite_range, one_line, some_of
 
 
 @in_course_style
@@ -123,11 +123,10 @@ def plot_lines(
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if log_x:
             ax.set_xscale("log", base=2)
-        values = np.concatenate([*lines.values()])
-        values = values[np.isfinite(values)]
+        lowest, highest = finite_range(np.concatenate([*lines.values()]))
         if title in log_y:
             ax.set_yscale("log")
-        elif values.size and 0 <= values.min() < values.max() / 2:
+        elif 0 <= lowest < highest / 2:
             ax.set_ylim(bottom=0)
         ax.legend(ax.lines, map(one_line, lines), frameon=False, fontsize=9)
     return fig

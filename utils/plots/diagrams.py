@@ -9,17 +9,17 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from utils.plots.canvas import (
-    AXIS_COLOURS,
     HATCHED,
     INK,
     MUTED,
     PAPER,
     bare_axes,
+    colour_of,
     draw_way,
     fit_to_inches,
     in_course_style,
 )
-from utils.plots.inputs import as_array
+from utils.plots.inputs import as_array, finite_range
 
 WIDTH, GAP = 5.5, 0.62  # inches, as all lengths here; a gap between two rows has an arrow and its words
 LEFT, MIDDLE, RIGHT, CHAIN = 1.22, 2.92, 4.62, 2.07  # the centres of boxes side by side, and of the rows below them
@@ -128,8 +128,7 @@ def _draw_box(ax: Axes, name: str, tensor: Tensor, axes: list[str], centre: floa
     """Draw a tensor below `top`, its words first, and return the edges of its box."""
 
     def name_axis(axis: str, x: float, y: float, ha: str = "center", va: str = "top") -> None:
-        colour = AXIS_COLOURS.get(axis.split()[0], AXIS_COLOURS["emb_dim"])  # d_in, d_out, head_dim: a vector's length
-        ax.text(x, y, axis, size=8, color=colour, ha=ha, va=va)
+        ax.text(x, y, axis, size=8, color=colour_of(axis.split()[0]), ha=ha, va=va)
 
     title = f"{name} {tuple(tensor.shape)}"
     if len(title) > 18 and _BOXES[name].centre != CHAIN:  # it would reach the next box
@@ -155,8 +154,7 @@ def _draw_box(ax: Axes, name: str, tensor: Tensor, axes: list[str], centre: floa
 
 def _draw_numbers(ax: Axes, numbers: np.ndarray, extent: Edges) -> None:
     hidden = numbers == -np.inf
-    known = numbers[np.isfinite(numbers)]
-    low, high = (known.min(), known.max()) if known.size else (0, 1)
+    low, high = finite_range(numbers)
     left, right, bottom, top = extent
     if hidden.any():
         ax.add_patch(Rectangle((left, bottom), right - left, top - bottom, zorder=1.5, **HATCHED))

@@ -1,7 +1,6 @@
 """How multi-head attention splits vectors among its heads and joins them again, drawn from the vectors themselves."""
 
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +16,7 @@ from utils.plots.canvas import (
     PAPER,
     TOKEN_FILLS,
     bare_axes,
+    colour_of,
     draw_way,
     fit_to_inches,
     in_course_style,
@@ -24,12 +24,8 @@ from utils.plots.canvas import (
 from utils.plots.inputs import as_array, check_size
 
 WIDTH, LEFT = 5.5, 1.6  # inches, as all lengths here; left of the cells are words
-CELL, ROW, GAP, BETWEEN = (
-    0.38,
-    0.22,
-    0.18,
-    0.75,
-)  # of a cell the width at most and the height; between heads; for arrows
+CELL, ROW = 0.38, 0.22  # the width of a cell, at most, and its height
+GAP, BETWEEN = 0.18, 0.75  # between two heads, and for the arrows between two rows of parts
 
 
 @in_course_style
@@ -49,11 +45,13 @@ def plot_heads(vectors: Tensor, num_heads: int) -> Figure:
     num_heads = as_integer("num_heads", num_heads, 1, 8)
     if d_out % num_heads:
         raise ValueError(f"num_heads is {num_heads}, which does not divide the {d_out} entries of each of the vectors")
-    heads = np.split(numbers, num_heads, axis=1)
     cell = min(CELL, (WIDTH - 0.1 - LEFT - GAP * (num_heads - 1)) / d_out)
     apart = [LEFT + head * (cell * d_out / num_heads + GAP) for head in range(num_heads)]  # where each head starts
     together = [left + GAP * (num_heads - 1) / 2 - GAP * head for head, left in enumerate(apart)]
-    show_numbers = max(len(_number(numbers, entry)) for entry in numbers.flat) * 0.067 < cell - 0.04
+    words = _words_of(numbers)
+    if max(map(len, words.flat)) * 0.067 >= cell - 0.04:  # too long for a cell
+        words = np.full_like(words, "")
+    heads = np.split(words, num_heads, axis=1)
 
     fig, ax = bare_axes(WIDTH, 1.0)
     middle = cell * d_out / num_heads / 2  # of a head's cells
@@ -74,23 +72,28 @@ def plot_heads(vectors: Tensor, num_heads: int) -> Figure:
         for head, (left, part, fill) in enumerate(zip(lefts, heads, cycle(TOKEN_FILLS))):
             if name == "heads":
                 ax.text(left + middle, top + 0.11, f"head {head}", size=8, color=AXIS_COLOURS["num_heads"], **CENTRED)
-            for (row, column), entry in np.ndenumerate(part):
-                corner = left + cell * column, top - ROW * (row + 1)
-                ax.add_patch(Rectangle(corner, cell, ROW, fc=fill, ec=PAPER, lw=1))
-                if show_numbers:
-                    spot = corner[0] + cell / 2, corner[1] + ROW / 2
-                    ax.text(*spot, _number(numbers, entry), size=8, family="monospace", color=INK, **CENTRED)
+            _draw_cells(ax, part, (left, top), cell, fill)
         for row in range(num_tokens):
-            words = {"size": 8, "color": AXIS_COLOURS["num_tokens"], "ha": "right", "va": "center"}
-            ax.text(lefts[0] - 0.06, top - ROW * (row + 0.5), f"token {row}", **words)
+            look = {"size": 8, "color": AXIS_COLOURS["num_tokens"], "ha": "right", "va": "center"}
+            ax.text(lefts[0] - 0.06, top - ROW * (row + 0.5), f"token {row}", **look)
         top, before = top - ROW * num_tokens, lefts
     fit_to_inches(ax, (0, apart[-1] + 2 * middle + 0.1), (top - 0.15, 0.15))
     return fig
 
 
-def _number(numbers: np.ndarray, entry: Any) -> str:
-    """Return an entry as it is where all of them are integers, else with one decimal place."""
-    return f"{entry:.{0 if (numbers == numbers.round()).all() else 1}f}".replace("-", "−")
+def _words_of(numbers: np.ndarray) -> np.ndarray:
+    """Return the numbers as words: as they are where all of them are integers, else with one decimal place."""
+    places = 0 if (numbers == numbers.round()).all() else 1
+    return np.array([[f"{entry:.{places}f}".replace("-", "−") for entry in row] for row in numbers])
+
+
+def _draw_cells(ax: Axes, words: np.ndarray, corner: tuple[float, float], cell: float, fill: str) -> None:
+    """Draw the cells of one part of the vectors, below and to the right of a corner."""
+    left, top = corner
+    for (row, column), word in np.ndenumerate(words):
+        x, y = left + cell * column, top - ROW * (row + 1)
+        ax.add_patch(Rectangle((x, y), cell, ROW, fc=fill, ec=PAPER, lw=1))
+        ax.text(x + cell / 2, y + ROW / 2, word, size=8, family="monospace", color=INK, **CENTRED)
 
 
 def _write_shape(ax: Axes, middle: float, name: str, shape: tuple[int, ...], axes: list[str]) -> None:
@@ -98,7 +101,7 @@ def _write_shape(ax: Axes, middle: float, name: str, shape: tuple[int, ...], axe
     lines = [
         (name, INK),
         (str(shape), INK),
-        *((axis, AXIS_COLOURS.get(axis, AXIS_COLOURS["emb_dim"])) for axis in axes),
+        *((axis, colour_of(axis)) for axis in axes),
     ]
     for index, (line, colour) in enumerate(lines):
         look = {"size": 10, "family": "monospace"} if index < 2 else {"size": 8}

@@ -86,6 +86,12 @@ def check_size(argument: str, count: int, things: str, most: int) -> None:
         raise ValueError(f"{argument} has {count:,} {things}: a figure shows at most {most:,}")
 
 
+def finite_range(numbers: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest of the finite numbers; 0 and 1 where there are none."""
+    known = numbers[np.isfinite(numbers)]
+    return (known.min(), known.max()) if known.size else (0, 1)
+
+
 def as_array(argument: str, data: Any, dims: int = 1, most: int = 10_000, finite: bool = True) -> np.ndarray:
     """Return 1 to `most` real numbers of any library, nested `dims` deep, none beyond ±1e100, as an array of float.
 

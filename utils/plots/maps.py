@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from utils.plots.canvas import AXIS_COLOURS, CENTRED, HATCHED, charts_of, in_course_style
-from utils.plots.inputs import as_array, as_dict, as_mask, as_names, check_size, some_of
+from utils.plots.inputs import as_array, as_dict, as_mask, as_names, check_size, finite_range, some_of
 
 
 @in_course_style
@@ -25,8 +25,7 @@ def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Fig
     """
     fig, charts = charts_of(_matrices(panels), 4.4, 3.9, xlabel, ylabel)
     for ax, matrix in charts:
-        known = matrix[np.isfinite(matrix)]
-        lowest, highest = (known.min(), known.max()) if known.size else (0, 1)
+        lowest, highest = finite_range(matrix)
         image = _map(ax, np.clip(matrix, lowest, highest), lowest, highest, matrix == -np.inf)
         fig.colorbar(image, cax=ax.inset_axes((1.04, 0, 0.04, 1))).outline.set_visible(False)
         for axis in (ax.xaxis, ax.yaxis):
