@@ -74,7 +74,7 @@ def limited(work: Callable[[], Any]) -> Any:
     with _address_space_limited():
         thread.start()
         try:
-            _watch(over)
+            _wait(over)
         finally:
             _stop(thread, over)
     if "error" in done:
@@ -82,21 +82,38 @@ def limited(work: Callable[[], Any]) -> Any:
     return done["result"]
 
 
-def _watch(over: threading.Event) -> None:
+def _wait(over: threading.Event) -> None:
     """Return when the work is over; a timeout while waiting keeps Ctrl+C working on every system."""
-    process, start, work = psutil.Process(), time.monotonic(), time.process_time()
-    memory = process.memory_info().rss
-    while not over.wait(0.05):
-        if process.memory_info().rss - memory > GIBIBYTES * 2**30:
-            text = f"took more than {GIBIBYTES:g} GiB of memory and was stopped: does something grow without end?"
-            raise MemoryError(text)
-        # On a busy machine little work is done in a second: that does not make a loop endless.
-        worked, waited = time.process_time() - work, time.monotonic() - start
-        if waited > SECONDS and worked > SECONDS / 2:
-            text = f"had not ended after {waited:.0f} seconds and was stopped: does one of its loops never end?"
-            raise TimeoutError(text)
-        if waited > 3 * SECONDS:
-            raise TimeoutError(f"had not ended after {waited:.0f} seconds: does it wait for something?")
+    errors: list[Exception] = []
+    ended = threading.Event()
+    # In a thread of its own: Ctrl+C reaches the main thread alone, and must not leave a file of the system open.
+    threading.Thread(target=_watch, args=(over, errors, ended), daemon=True).start()
+    while not ended.wait(0.05):
+        pass
+    if errors:
+        raise errors[0]
+
+
+def _watch(over: threading.Event, errors: list[Exception], ended: threading.Event) -> None:
+    """Wait until the work is over; what it exceeds is noted as an error."""
+    try:
+        process, start, work = psutil.Process(), time.monotonic(), time.process_time()
+        memory = process.memory_info().rss
+        while not over.wait(0.05):
+            if process.memory_info().rss - memory > GIBIBYTES * 2**30:
+                text = f"took more than {GIBIBYTES:g} GiB of memory and was stopped: does something grow without end?"
+                raise MemoryError(text)
+            # On a busy machine little work is done in a second: that does not make a loop endless.
+            worked, waited = time.process_time() - work, time.monotonic() - start
+            if waited > SECONDS and worked > SECONDS / 2:
+                text = f"had not ended after {waited:.0f} seconds and was stopped: does one of its loops never end?"
+                raise TimeoutError(text)
+            if waited > 3 * SECONDS:
+                raise TimeoutError(f"had not ended after {waited:.0f} seconds: does it wait for something?")
+    except Exception as error:
+        errors.append(error)
+    finally:
+        ended.set()
 
 
 def _stop(thread: threading.Thread, over: threading.Event) -> None:
