@@ -2,6 +2,8 @@
 PYTHON ?= python3
 LAB_ARGS ?=
 BIN := .venv/bin
+# The learner's own copies are in work/, here or in another folder: make lab BASE=~/course
+WORKBOOK = $(BIN)/python -m utils.workbook $(if $(BASE),--base "$(BASE)")
 READY := .venv/ready
 DOCS_PORT ?= 8000
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
@@ -9,11 +11,22 @@ NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # In kernels, here and in JupyterLab, etc/ipython sees to it.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: lab test test-browser tamper lint notebooks bench mutants docs docs-serve clean
+.PHONY: lab progress reset edit test test-browser tamper lint notebooks bench mutants docs docs-serve clean
 
-# Served from this folder, not from notebooks/: lessons link to docs/ and README.md. JupyterLab refuses
-# to run as root until it is told to; in a container there is often no other user.
+# Copies the lessons to work/ where they are not yet, and opens JupyterLab there.
 lab: $(READY)
+	$(WORKBOOK) lab $(LAB_ARGS)
+
+# What is solved in work/, or by a class: make progress FOLDER=submissions
+progress: $(READY)
+	@$(WORKBOOK) progress $(if $(FOLDER),"$(FOLDER)")
+
+# A fresh copy of a lesson; the old one is kept: make reset LESSON=4
+reset: $(READY)
+	@$(WORKBOOK) reset $(LESSON)
+
+# Opens the course's own lessons, for those who change them.
+edit: $(READY)
 	$(BIN)/jupyter lab --ServerApp.root_dir=. $(if $(filter 0,$(shell id -u)),--allow-root) \
 		$(LAB_ARGS) notebooks/00_the_whole_route.ipynb
 
@@ -45,6 +58,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/class_progress.py
 
 # Do the tests notice faults in utils? Not in CI: it takes about 25 minutes.
 mutants: .venv/mutants-ready
@@ -73,7 +87,7 @@ ifeq ($(shell grep -sF "`pwd -P`/.venv/bin/python" $(BIN)/pip),)
 MAKE_VENV := "$(PYTHON)" -m venv --clear .venv
 endif
 
-$(READY): pyproject.toml constraints.txt etc/ipython/ipython_kernel_config.py
+$(READY): pyproject.toml constraints.txt $(wildcard etc/*/*)
 	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
 	$(MAKE_VENV)
 	@echo 'Installing into .venv: a few minutes the first time.'

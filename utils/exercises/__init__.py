@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from utils.exercises.limits import alone, limited
 from utils.exercises.outcomes import demand, raised
 from utils.exercises.shown import cut, one_line
 from utils.exercises.slips import spelled
+from utils.workbook.saved import passed, stored_verdicts
 
 __all__ = ["Exercise", "Mistake", "Verdict", "check", "demand", "exercises_of", "find_exercise"]
 
 LONGEST = 200  # characters of a verdict
 
 EXERCISES: dict[str, type["Exercise"]] = {}
+CHECKED: dict[str, bool] = {}  # number -> whether its last check in this kernel passed
 
 
 @dataclass(frozen=True)
@@ -154,12 +157,21 @@ def check(number: str, answer: Any) -> Verdict:
         raise
     except BaseException as error:  # an answer's own code also runs where the answer is merely compared or printed
         mistake, message = "raised", f"comparing your answer raises {spelled(raised(error))}"
+    CHECKED[number] = mistake is None
     if mistake is None:
-        return Verdict(True, None, f"✓ {number}: right")
+        return Verdict(True, None, f"✓ {number}: right · {_solved(number.split('.')[0])} in this lesson")
     if mistake == "not attempted":
         return Verdict(False, mistake, f"… {number}: not attempted yet")
     start, end = f"✗ {number}: ", f" (see {exercise.where})"
     return Verdict(False, mistake, start + cut(one_line(str, message), LONGEST - len(start + end)) + end)
+
+
+def _solved(lesson: str) -> str:
+    """Count what was solved in this kernel, and earlier according to the saved notebook, in the kernel's folder."""
+    known = exercises_of(lesson)
+    earlier = stored_verdicts(int(lesson), Path())
+    solved = [number for number in known if CHECKED.get(number, passed(earlier.get(number)))]
+    return f"{len(solved)} of {len(known)}"
 
 
 def find_exercise(number: str) -> type[Exercise]:
