@@ -5,6 +5,7 @@ from html import escape
 from textwrap import shorten
 
 import course
+import made_up_class
 import pages
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -30,6 +31,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         "lesson": partial(course.lesson_facts, lessons),
         "minutes": partial(course.minutes, lessons),
         "api": partial(course.api, course.modules()),
+        "class": made_up_class.glance,
     }
     source[0] = pages.fill(source[0], makers)
 

@@ -45,6 +45,7 @@ from utils.plots import (
     plot_predictions,
     plot_route,
     plot_tokens,
+    plot_verdicts,
     plot_weighted_sum,
     plot_windows,
     shape_ledger,
@@ -77,6 +78,7 @@ FIGURES = {
     "matrices": lambda word, of: plot_matrices({word: of([[0.25, -3.0], [1.0, 2.0]])}, word, word),
     "attention": lambda word, of: plot_attention({word: of([[0.25, 0.75], [0.5, 0.5]])}, [word, 7], of([1, 2])),
     "hidden cells": lambda word, of: plot_attention({word: of([[1.0, 0.0]])}, [word], "ab", of([[False, True]])),
+    "verdicts": lambda word, of: plot_verdicts(["✓✗", "… "], [word, 7], of([1, 2])),
     "flow": lambda word, of: plot_flow(
         inputs=torch.as_tensor(of([[0.25, 0.5, 1.0]])), attn_scores=torch.as_tensor(of([[2.0]]))
     ),
@@ -375,6 +377,11 @@ REFUSED = [
     (lambda: plot_weighted_sum(many(30), {}, "x", "y"), ValueError, "parts has 30"),
     (lambda: plot_weighted_sum({}, {}, "x", "y"), ValueError, "parts is empty"),
     (lambda: plot_weighted_sum(many(1000), {}, "x", "y"), ValueError, "parts has 1,000"),
+    (lambda: plot_verdicts([], [], []), ValueError, "verdicts is empty"),
+    (lambda: plot_verdicts(3, "a", "b"), TypeError, "verdicts must be a list"),
+    (lambda: plot_verdicts(["✓", "✓✗"], "ab", "a"), ValueError, "the row.*'✗'.*as long as the first"),
+    (lambda: plot_verdicts(["?"], "a", "b"), ValueError, r"the row \['\?'\]"),
+    (lambda: plot_verdicts(["✓"], "ab", "c"), ValueError, "learners has 2 names for 1 rows"),
     (lambda: plot_matrices([torch.eye(2)], "x", "y"), TypeError, "panels.*list"),
     (lambda: plot_matrices({"W": torch.ones(3)}, "x", "y"), ValueError, r"'W'.*2 dimensions.*\(3,\)"),
     (lambda: plot_matrices({"W": torch.ones(0, 3)}, "x", "y"), ValueError, "'W'.*empty"),
@@ -883,3 +890,12 @@ def test_no_line_depends_on_colour_alone():
     assert len(set(looks)) == 12
     assert [len(set(look)) for look in zip(*looks[:4])] == [4, 4, 4]
     assert min(contrast(to_hex(line.get_color()), PAPER) for line in ax.lines) >= 3
+
+
+def test_verdicts_differ_in_more_than_colour():
+    [ax] = plot_verdicts(["✓✗… ", "✗✗✓✓"], ["a", "b"], ["4.A", "4.B", "4.1", "4.2"]).axes
+    signs = {line.get_marker(): [*zip(*line.get_data())] for line in ax.lines if len(line.get_xdata())}
+    assert signs == {"x": [(1, 0), (0, 1), (1, 1)], ".": [(2, 0)]}
+    table = ax.images[0].get_array().tolist()
+    assert table == [[0, 1, 2, 3], [1, 1, 0, 0]]
+    assert [*map(tick_words, (ax.yaxis, ax.xaxis))] == [["a", "b"], ["4.A", "4.B", "4.1", "4.2"] * 2]  # above, too

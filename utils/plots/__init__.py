@@ -8,7 +8,7 @@ from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, as_png, sh
 from utils.plots.charts import plot_bars, plot_counts, plot_lines
 from utils.plots.diagrams import plot_flow
 from utils.plots.heads import plot_heads
-from utils.plots.maps import plot_attention, plot_matrices
+from utils.plots.maps import plot_attention, plot_matrices, plot_verdicts
 from utils.plots.models import plot_block, plot_gpt
 from utils.plots.text import ROUTE, plot_merges, plot_route, plot_tokens
 from utils.plots.vectors import plot_plane, plot_weighted_sum
@@ -35,6 +35,7 @@ __all__ = [
     "plot_predictions",
     "plot_route",
     "plot_tokens",
+    "plot_verdicts",
     "plot_weighted_sum",
     "plot_windows",
     "shape_ledger",

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from utils.plots.canvas import AXIS_COLOURS, CENTRED, HATCHED, charts_of, in_course_style
-from utils.plots.inputs import as_array, as_dict, as_mask, as_names, check_size, finite_range, some_of
+from utils.plots.canvas import AXIS_COLOURS, CENTRED, HATCHED, PAPER, CourseFigure, charts_of, in_course_style
+from utils.plots.inputs import as_array, as_dict, as_list, as_mask, as_names, check_size, finite_range, some_of
 
 
 @in_course_style
@@ -109,3 +110,47 @@ def _masks(hidden: Any, panels: dict[str, np.ndarray]) -> list[np.ndarray]:
         as_mask("hidden", by_title[title], weights.shape) if title in by_title else np.zeros(weights.shape, bool)
         for title, weights in panels.items()
     ]
+
+
+# For each mark of a verdict: what it means, the colour of its cell, and a sign, for whom colours are not enough.
+_VERDICTS = {
+    "✓": ("right", "#0072b2", ""),
+    "✗": ("wrong", "#e69f00", "x"),
+    "…": ("not attempted", "#dcdcdc", "."),
+    " ": ("no file", PAPER, ""),
+}
+
+
+@in_course_style
+def plot_verdicts(verdicts: Sequence[str], learners: Sequence[str], tasks: Sequence[str]) -> Figure:
+    """Return a map of who has solved what: one row per learner, one column per task.
+
+    Args:
+        verdicts: for each learner one mark per task: ✓ right, ✗ wrong, … not attempted, or a space for no file.
+        learners, tasks: a name for each row and each column; of many names only some are drawn.
+    """
+    rows = [as_list("verdicts", row) for row in as_list("verdicts", verdicts)]
+    check_size("verdicts", len(rows), "rows", 10_000)
+    learners, marks = as_names("learners", learners, len(rows)), list(_VERDICTS)
+    if wrong := [row for row in rows if len(row) != len(rows[0]) or not set(row) <= {*marks}]:
+        raise ValueError(f"verdicts has the row {wrong[0]!r}: each row is as long as the first, of the marks {marks}")
+    tasks, table = (
+        as_names("tasks", tasks, len(rows[0])),
+        np.array([[marks.index(mark) for mark in row] for row in rows]),
+    )
+    cell = min(0.25, 60 / len(rows))  # inches high; wider cells keep the names of neighbours apart
+    fig = CourseFigure(0.36 * len(tasks) + 0.09 * max(map(len, learners)) + 2, cell * len(rows) + 1)
+    ax = fig.add_subplot()
+    ax.imshow(table, ListedColormap([colour for _, colour, _ in _VERDICTS.values()]), vmin=0, vmax=3, aspect="auto")
+    for index, (meaning, colour, sign) in enumerate(_VERDICTS.values()):
+        ax.plot([], [], "s", ms=9, c=colour, mec="#8a8a8a", label=meaning)
+        if sign:
+            ax.plot(*np.argwhere(table == index).T[::-1], sign, ms=20 * cell, c="black")
+    for column in range(1, len(tasks)):
+        if tasks[column].partition(".")[0] != tasks[column - 1].partition(".")[0]:  # the next lesson
+            ax.axvline(column - 0.5, c=PAPER, lw=4)
+    ax.set_xticks(*some_of(tasks, len(tasks)), size=9)
+    ax.set_yticks(*some_of(learners, 430), size=min(9, 60 * cell))
+    ax.tick_params(length=0, top=True, labeltop=True)
+    fig.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return fig
