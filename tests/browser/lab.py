@@ -1,15 +1,20 @@
 """JupyterLab as a reader sees it: open a lesson, run it, type, read what is shown."""
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
+from lessons import ROOT
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
-from playwright.sync_api import BrowserContext, Locator, Page, Request
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request
 from playwright.sync_api import TimeoutError as BrowserTimeout
 
 NOTEBOOK = "window.jupyterapp?.shell?.currentWidget"
@@ -66,7 +71,7 @@ class Lab:
 
     def open(self, name: str) -> "Lesson":
         page = self.context.new_page()
-        page.goto(f"{self.address}/lab/tree/notebooks/{name}?reset")  # without the previous lesson's tabs
+        page.goto(f"{self.address}/lab/tree/{name}?reset")  # without the previous lesson's tabs
         return Lesson(page)
 
     def _note_request(self, request: Request) -> None:
@@ -136,6 +141,56 @@ class Lesson:
         }}"""
         wait(self.page, what, done, [index, changed_from, words])
 
+    def save(self) -> None:
+        self.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+        wait(self.page, "the notebook is saved", f"!{NOTEBOOK}.content.model.dirty")
+
     def close(self) -> None:
         self.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
         self.page.close()
+
+
+@contextlib.contextmanager
+def opened(chromium: Browser, base: Path, target: str = "lab") -> Iterator[Lab]:
+    """JupyterLab, opened by make; the learner's own copies and settings are in a folder outside the checkout."""
+    settings = base.with_name(f"{base.name} settings")
+    settings.mkdir(exist_ok=True)
+    log = settings / "log"
+    own_folders = {
+        name: str(settings / name.lower())
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+        )
+    }
+    # Instead of opening a browser, the server prints what it would have opened.
+    environment = {**os.environ, **own_folders, "BROWSER": "echo %s", "OMP_NUM_THREADS": "1"}
+    for inherited in ("MAKEFLAGS", "MAKELEVEL"):  # of the `make test-browser` that runs these tests
+        environment.pop(inherited, None)
+    options = "--ip=127.0.0.1 --port=0 --allow-root --LabApp.expose_app_in_browser=True"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            ["make", target, f"BASE={base}", f"LAB_ARGS={options}"],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield Lab(chromium.new_context(viewport={"width": 1280, "height": 900}), opened_by(server, log))
+    finally:
+        end(server)
+
+
+def end(server: subprocess.Popen) -> None:
+    """End make and all that it started; the server ends its kernels itself."""
+    with contextlib.suppress(ProcessLookupError):  # it failed, and all of them have ended already
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()

@@ -24,15 +24,15 @@ def lesson_tasks(path):
 @pytest.fixture(scope="module")
 def lesson(lab, path):
     """The lesson in its own page, all cells run once."""
-    lesson = lab.open(path.name)
-    assert lesson.path == f"notebooks/{path.name}"
+    lesson = lab.open(f"work/{path.name}")
+    assert lesson.path == f"work/{path.name}"
     lesson.run_all()
     yield lesson
     lesson.close()
 
 
 def test_make_lab_opens_the_first_lesson(lab):
-    assert lab.first.path == f"notebooks/{NOTEBOOKS[0].name}"
+    assert lab.first.path == f"work/{NOTEBOOKS[0].name}"
 
 
 def test_all_cells_run_in_order(lesson):
@@ -104,7 +104,7 @@ def test_broken_code_is_fixed_and_broken_again(lesson, lesson_tasks):
     stub, check, _ = case.below
     diagnosis = as_shown(check.outputs[0].data["text/plain"])
     assert diagnosis.startswith(f"✗ {case.number}: ")
-    assert lesson.answer(case.index + 1, case.solutions[0].strip()) == f"✓ {case.number}: right"
+    assert lesson.answer(case.index + 1, case.solutions[0].strip()).startswith(f"✓ {case.number}: right · ")
     assert lesson.answer(case.index + 1, stub.source) == diagnosis
 
 
@@ -117,7 +117,7 @@ def test_exercise_answered_wrongly_and_rightly(lesson, lesson_tasks):
     wrong += f"{task.name} = mistakes[0].answer"
     diagnosis = as_shown(f"✗ {task.number}: {mistake.message} (see {exercise.where})")
     assert lesson.answer(task.index + 1, wrong) == diagnosis
-    assert lesson.answer(task.index + 1, task.solutions[0].strip()) == f"✓ {task.number}: right"
+    assert lesson.answer(task.index + 1, task.solutions[0].strip()).startswith(f"✓ {task.number}: right · ")
 
 
 def test_lab_asks_no_other_host_and_nothing_fails_in_the_page(lab, lesson):
