@@ -6,7 +6,7 @@ from typing import Any
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 AGAIN = "Run this cell again to get its slider back."
-FIRST = "The lesson's first code cell has not been run in this kernel: run it, and the cells below it, before this one."
+FIRST = "Run the lesson's first code cell, and those after it, before this one."
 
 
 def before_saving(model: dict[str, Any], **_: Any) -> None:
