@@ -6,8 +6,8 @@ import re
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from lessons import NOTEBOOKS, read, tasks
-from traitlets.config import Config
+from lessons import NOTEBOOKS, ROOT, read, tasks
+from traitlets.config import Config, PyFileConfigLoader
 
 import utils.exercises
 from utils.exercises import check, find_exercise
@@ -39,22 +39,28 @@ def save(path, *cells):
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
+TWO = {"4.1": "✓ 4.1: right · 1 of 9 in this lesson", "4.2": "✗ 4.2: it is (1, 2), not 3 (see section 4.3)"}
+
+
 @pytest.mark.parametrize(
     ("outputs", "verdicts"),
     [
         ([result("✓ 4.1: right")], {"4.1": "✓ 4.1: right"}),
         ([result("✓ 4.1: right · 3 of 9 in this lesson")], {"4.1": "✓ 4.1: right · 3 of 9 in this lesson"}),
-        ([printed("x", "✗ 4.2: no (see section 4.3)"), result("… 4.A: not attempted yet")], {"4.2": 0, "4.A": 0}),
+        ([printed("x", "✗ 4.2: no"), result("… 4.A: not yet")], {"4.2": "✗ 4.2: no", "4.A": "… 4.A: not yet"}),
         ([result("✓ 4.1: right"), result("✗ 4.1: no")], {"4.1": "✓ 4.1: right"}),
         ([result("✗ 4.1: no"), result("✗ 4.1: not that")], {"4.1": "✗ 4.1: not that"}),
+        ([result("(✓ 4.1: right · 1 of 9 in this lesson, ✗ 4.2: it is (1, 2), not 3 (see section 4.3))")], TWO),
+        ([result("✗ 4.1: \x1b[2J\ud800\u202e")], {"4.1": "✗ 4.1: �[2J��"}),
+        ([result("✓ 4.1: " + 999 * "x")], {"4.1": "✓ 4.1: " + 293 * "x"}),
+        ([result("✓ 4.1x: right"), result("✓ 123.1: right"), result("✓ 4.१: right")], {}),
         ([printed("I got ✓ 4.1: right", "4.1: right"), {"output_type": "error"}], {}),
     ],
 )
 def test_verdicts_are_read_where_they_are_shown(tmp_path, outputs, verdicts):
     save(tmp_path / FOURTH.name, *map(code, outputs))
     found = read_saved(tmp_path / FOURTH.name)
-    assert found.verdicts.keys() == verdicts.keys()
-    assert all(line in (0, found.verdicts[number]) for number, line in verdicts.items())
+    assert found.verdicts == verdicts
     assert [*found.tasks] == [task.number for task in tasks(read(FOURTH))]
     assert found.worked_in
 
@@ -136,9 +142,19 @@ def test_all_are_solved(tmp_path):
     assert table.endswith("All of them are solved.")
 
 
-def test_a_damaged_copy_is_named(tmp_path):
+def test_what_is_null_is_taken_for_empty(tmp_path):
+    cells = [code(result("✓ 4.1: right")), {"cell_type": "code", "source": None, "outputs": None}, code({"data": None})]
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps({"metadata": None, "cells": cells}))
+    assert read_saved(path).verdicts == {"4.1": "✓ 4.1: right"}
+
+
+def test_a_copy_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / FOURTH.name).write_text("{half")
-    assert "it is not a notebook, or a damaged one. A fresh one: make reset LESSON=4" in progress(tmp_path)
+    (tmp_path / NOTEBOOKS[5].name).mkdir()
+    table = progress(tmp_path)
+    assert f"{FOURTH.name}: it is not a notebook, or a damaged one. A new copy, beside it: make reset LESSON=4" in table
+    assert "LESSON=5" in table
 
 
 def test_columns_are_aligned_whatever_the_letters():
@@ -150,7 +166,11 @@ def test_columns_are_aligned_whatever_the_letters():
 
 
 def test_a_slider_is_saved_as_a_line_that_says_how_to_get_it_back():
-    view = {"output_type": "display_data", "metadata": {}, "data": {jupyter.WIDGET: {}, "text/plain": "interactive(…)"}}
+    view = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {jupyter.WIDGET: {}, "text/plain": ["interactive(…)"]},
+    }
     picture = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "", "text/plain": "words"}}
     cells = [code(view, picture, printed("x")), {"cell_type": "markdown", "metadata": {}, "source": ""}]
     notebook = {"cells": cells, "metadata": {"language_info": {"name": "python", "version": "3"}}}
@@ -160,25 +180,46 @@ def test_a_slider_is_saved_as_a_line_that_says_how_to_get_it_back():
     assert cells[0]["outputs"][1:] == [picture, printed("x")]
 
 
-def test_a_widget_whose_state_is_saved_and_a_file_are_left_alone():
-    view = {"output_type": "display_data", "data": {jupyter.WIDGET: {}}}
-    notebook = {"cells": [code(view)], "metadata": {"widgets": {"state": {}}}}
+def test_only_what_could_not_be_shown_is_changed():
+    def view(text, **more):
+        return {"output_type": "display_data", "data": {jupyter.WIDGET: {"model_id": text}, "text/plain": text, **more}}
+
+    views = [view("interactive(kept)"), view("100%|###|"), view("interactive(x)", **{"image/png": "a picture"})]
+    state = {jupyter.STATE: {"state": {"interactive(kept)": {}}}}
+    cells = [code(*views), {"cell_type": "code", "outputs": [{"data": None}]}]
+    notebook = {"cells": cells, "metadata": {"widgets": state, "language_info": None}}
     jupyter.before_saving(model={"type": "notebook", "content": notebook})
+    jupyter.before_saving(model={"type": "notebook", "content": {"metadata": {}, "worksheets": []}})
     jupyter.before_saving(model={"type": "file", "content": "text"})
-    assert jupyter.WIDGET in notebook["cells"][0]["outputs"][0]["data"]
+    assert [output["data"] for output in cells[0]["outputs"]] == [
+        {jupyter.WIDGET: {"model_id": "interactive(kept)"}, "text/plain": "interactive(kept)"},
+        {"text/plain": "100%|###|"},
+        {"text/plain": jupyter.AGAIN, "image/png": "a picture"},
+    ]
 
 
 @pytest.mark.parametrize(
-    ("folder", "names", "explained"), [("work", {}, True), ("work", {"plots": 1}, False), (".", {}, False)]
+    ("source", "names", "explained"),
+    [
+        ('check("4.1", 1)', {}, True),
+        ("torch.ones(1)", {}, True),
+        ("mine", {}, False),
+        ("check", {"plots": 1}, False),
+        ("def f():\n    x += 1\nf()", {}, False),
+    ],
 )
-def test_a_name_error_in_a_lesson_that_was_not_begun_is_explained(
-    tmp_path, monkeypatch, capsys, folder, names, explained
-):
-    save(tmp_path / "work" / NOTEBOOKS[0].name)
-    monkeypatch.chdir(tmp_path / folder)
+def test_a_name_error_before_the_first_cell_is_explained(capsys, source, names, explained):
     shell = InteractiveShell(user_ns=dict(names), config=Config({"HistoryManager": {"enabled": False}}))
     jupyter.load_ipython_extension(shell)
-    done = shell.run_cell('check("4.1", 1)')
-    assert isinstance(done.error_in_exec, NameError)
+    assert isinstance(shell.run_cell(source).error_in_exec, NameError)
     shown = capsys.readouterr().out
     assert (jupyter.FIRST in shown, "Traceback" in shown) == (explained, not explained)
+
+
+@pytest.mark.parametrize("name", [NOTEBOOKS[0].name, "00_another_course.ipynb"])
+def test_other_projects_are_left_alone(tmp_path, monkeypatch, name):
+    """Importing utils would hide a package of theirs that has the same name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("")
+    config = PyFileConfigLoader(str(ROOT / "etc" / "ipython" / "ipython_kernel_config.py")).load_config()
+    assert ("utils.workbook.jupyter" in str(config)) == (name == NOTEBOOKS[0].name)

@@ -1,4 +1,4 @@
-"""The learner's own copies: laid without outputs, never overwritten, kept on a reset; the suite never looks at them."""
+"""The learner's own copies: made without outputs, never overwritten, kept on a reset; the suite never looks at them."""
 
 import json
 import re
@@ -43,10 +43,34 @@ def test_links_work_from_the_copies(tmp_path, name):
     assert not [link for _, link in found if "notebooks" in link], "it leads to the course's own lessons"
 
 
-def test_links_work_from_copies_in_the_checkout_too():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert {link.split("/")[0] for link in links(readme)} == {"notebooks", "docs", "data"}
-    assert {*copies.SHOWN} >= {"docs", "data"}
+def test_a_full_disk_loses_nothing_on_a_reset(tmp_path, monkeypatch):
+    copies.copy_lessons(tmp_path)
+    copy = tmp_path / "work" / NOTEBOOKS[4].name
+    copy.write_bytes(b"mine")
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        copies.reset(tmp_path, 4)
+    assert copy.read_bytes() == b"mine"
+
+
+def test_a_file_system_without_links_and_without_symlinks(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError("not supported")
+
+    monkeypatch.setattr(copies.os, "link", refuse)
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    copies.copy_lessons(tmp_path)
+    copies.copy_lessons(tmp_path)
+    assert (tmp_path / "docs" / "glossary.md").exists()
+    assert len([*(tmp_path / "work").iterdir()]) == len(NOTEBOOKS) + 1
+
+
+def test_many_at_once(tmp_path):
+    command = [sys.executable, "-m", "utils.workbook", "--base", str(tmp_path), "copy"]
+    processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {*(path.name for path in NOTEBOOKS), "README.md"}
+    assert all(read_saved(tmp_path / "work" / path.name).copied for path in NOTEBOOKS)
 
 
 def test_nothing_in_work_is_overwritten(tmp_path):
@@ -55,24 +79,29 @@ def test_nothing_in_work_is_overwritten(tmp_path):
     mine = {name: f"mine: {name}".encode() for name in (NOTEBOOKS[2].name, "README.md", "notes.txt")}
     for name, content in mine.items():
         (work / name).write_bytes(content)
+    (work / NOTEBOOKS[3].name).symlink_to(tmp_path / "a drive that is not there")
+    (work / NOTEBOOKS[4].name).mkdir()
+    (tmp_path / "data").symlink_to(tmp_path)
     copies.copy_lessons(tmp_path)
     copies.copy_lessons(tmp_path)
     assert {name: (work / name).read_bytes() for name in mine} == mine
     assert {path.name for path in work.iterdir()} == {*mine, *(path.name for path in NOTEBOOKS)}
+    assert (work / NOTEBOOKS[3].name).is_symlink()
+    assert (tmp_path / "data").readlink() == tmp_path
 
 
-@pytest.mark.parametrize("step", ["write_text", "rename"])
-def test_an_interrupt_leaves_no_half_file(tmp_path, monkeypatch, step):
-    original = getattr(Path, step)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interrupt_leaves_no_half_file(tmp_path, monkeypatch, error):
+    original = Path.write_text
 
     def interrupted(path, *arguments, **options):
         if "02_" in path.name:
             path.write_bytes(b"{half")
-            raise KeyboardInterrupt
+            raise error
         return original(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, step, interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    with pytest.raises((KeyboardInterrupt, OSError)):
         copies.copy_lessons(tmp_path)
     assert [path.name for path in sorted((tmp_path / "work").iterdir())] == [path.name for path in NOTEBOOKS[:2]]
     monkeypatch.undo()
@@ -104,7 +133,7 @@ def test_a_changed_lesson_is_named_and_a_reset_takes_it(tmp_path, course):
     change(course / copy.name)
     _, told = copies.copy_lessons(tmp_path)
     assert told.startswith("Lessons changed since you copied them: 1. ")
-    assert "make reset LESSON=1" in told
+    assert f'make reset LESSON=1 BASE="{tmp_path}" (or python -m utils.workbook --base "{tmp_path}" reset 1)' in told
     assert copy.read_bytes() == before
     change(copy, "my own words")  # an answer does not make it another version
     assert copies.copy_lessons(tmp_path)[1:] == [told]
@@ -135,6 +164,7 @@ def test_the_lab_opens_the_copy_that_was_saved_last(tmp_path, monkeypatch):
     copies.copy_lessons(tmp_path)
     copies.open_lab(tmp_path, ["--no-browser"])
     change(tmp_path / "work" / NOTEBOOKS[4].name)
+    (tmp_path / "work" / NOTEBOOKS[6].name).write_text("{half")
     copies.open_lab(tmp_path, [])
     assert [call[-1] for call in calls] == [str(tmp_path / "work" / NOTEBOOKS[index].name) for index in (0, 4)]
     assert f"--ServerApp.root_dir={tmp_path}" in calls[0]
@@ -142,7 +172,9 @@ def test_the_lab_opens_the_copy_that_was_saved_last(tmp_path, monkeypatch):
 
 
 def test_a_checkout_that_cannot_be_written_to_is_shared(monkeypatch, tmp_path):
+    monkeypatch.setattr(copies.os, "access", lambda path, mode: True)
     assert copies.find_base() == ROOT
+    assert copies.find_base("~/x") == Path.home() / "x"
     assert copies.find_base(str(tmp_path / "x" / "..")) == tmp_path.resolve()
     monkeypatch.setattr(copies.os, "access", lambda path, mode: False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "learner")
@@ -163,7 +195,7 @@ def test_the_command_line(tmp_path):
     base = tmp_path / "Übung 1"
     assert run("--base", base, "copy").stdout == f"Your own copies of the lessons are in {base / 'work'}\n"
     assert run("--base", base, "progress").stdout.startswith("lesson ")
-    assert "fresh" in run("--base", base, "reset", "4").stdout
+    assert "Lesson 4 has been copied again. " in run("--base", base, "reset", "4").stdout
 
 
 @pytest.mark.parametrize(
@@ -196,7 +228,7 @@ def test_the_suite_never_looks_into_work(tmp_path):
     lines = [
         "-m ruff check --no-cache .",
         "-m codespell_lib",
-        "-m pytest -q -n 0 -p no:cacheprovider --collect-only",
+        "-m pytest -q -n 0 -p no:cacheprovider --collect-only tests/test_language.py tests/test_notebooks.py notebooks",
     ]
     for line in lines:
         done = subprocess.run([sys.executable, *line.split()], cwd=checkout, capture_output=True, encoding="utf-8")

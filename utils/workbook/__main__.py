@@ -25,7 +25,7 @@ def main() -> None:
     sys.stdout.reconfigure(errors="replace")  # where it is a file, Windows may have an encoding without ✓
     try:
         if known.command == "progress" and known.folder:
-            print(report(known.folder))
+            print(report(known.folder.expanduser()))
         elif known.command == "progress":
             print(progress(base / "work"))
         elif known.command == "reset":

@@ -34,10 +34,10 @@ def copy_lessons(base: Path) -> list[str]:
     work.mkdir(parents=True, exist_ok=True)
     for number, lesson in lesson_files().items():
         notebook = fresh(lesson)
-        put(work / lesson.name, json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+        put(work / lesson.name, as_text(notebook))
         try:
             copied = read_saved(work / lesson.name).copied
-        except ValueError:  # `make progress` names a damaged notebook
+        except (OSError, ValueError):  # `make progress` names it
             continue
         if copied and copied != notebook["metadata"][COURSE]:
             changed.append(number)
@@ -51,32 +51,57 @@ def copy_lessons(base: Path) -> list[str]:
     if changed:
         told.append(
             f"Lessons changed since you copied them: {', '.join(map(str, changed))}. To take a new one, and keep yours "
-            f"under another name: make reset LESSON={changed[0]} (or python -m utils.workbook reset {changed[0]})"
+            f"under another name: {reset_command(base, changed[0])}"
         )
     return told
 
 
-def put(path: Path, text: str) -> None:
-    """Write a file if there is none of that name; an interrupt leaves a whole file or none."""
-    if path.exists():
+def as_text(notebook: dict) -> str:
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def reset_command(base: Path, number: int) -> str:
+    """Return what a learner types to take a lesson afresh, with make and without."""
+    make, python = ("", "") if base == find_base() else (f' BASE="{base}"', f' --base "{base}"')
+    return f"make reset LESSON={number}{make} (or python -m utils.workbook{python} reset {number})"
+
+
+def put(path: Path, text: str, kept: Path | None = None) -> None:
+    """Write a file if there is none of that name, or after what is there has been renamed to `kept`.
+
+    An interrupt, or a full disk, leaves a whole file or none; never is one overwritten.
+    """
+    if kept is None and os.path.lexists(path):
         return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8", newline="\n")
-        part.rename(path)
+        if kept:
+            path.rename(kept)
+        try:
+            os.link(part, path)
+        except FileExistsError:  # another process was faster
+            pass
+        except OSError:  # a file system without links
+            part.rename(path)
     finally:
         part.unlink(missing_ok=True)
 
 
 def _show(link: Path, folder: Path) -> None:
     """Let one of the course's folders be seen beside work/."""
-    if link.is_symlink():
-        link.unlink()  # it may lead to where the checkout was
-    if not link.exists():
-        try:
-            link.symlink_to(folder)
-        except OSError:  # Windows, where not everyone may make one
-            shutil.copytree(folder, link, ignore=shutil.ignore_patterns("_build", "node_modules", "__pycache__"))
+    if link.is_symlink() and not link.exists():
+        link.unlink(missing_ok=True)  # it led to where the checkout was
+    if link.exists():
+        return
+    try:
+        link.symlink_to(folder)
+    except FileExistsError:  # another process was faster
+        pass
+    except OSError:  # Windows, where not everyone may make one
+        part = link.with_name(f".{link.name}.{os.getpid()}")
+        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("_build", "node_modules", "__pycache__"))
+        part.rename(link)
 
 
 def reset(base: Path, number: int) -> str:
@@ -87,15 +112,13 @@ def reset(base: Path, number: int) -> str:
     """
     if number not in (lessons := lesson_files()):
         raise ValueError(f"there is no lesson {number}: the lessons are {min(lessons)} to {max(lessons)}")
-    copy, told = base / "work" / lessons[number].name, f"Lesson {number} is fresh."
-    if copy.exists():
+    copy, told = base / "work" / lessons[number].name, f"Lesson {number} has been copied again."
+    if os.path.lexists(copy):
         dated = f"{copy.stem}_{date.today()}"
         names = chain([dated], (f"{dated}_{again}" for again in count(2)))
-        kept = next(path for name in names if not (path := copy.with_name(f"{name}.ipynb")).exists())
-        copy.rename(kept)
-        told += (
-            f" What you had is kept as {kept.name}. If the lesson is open, reload it (File, Reload Notebook from Disk)."
-        )
+        kept = next(path for name in names if not os.path.lexists(path := copy.with_name(f"{name}.ipynb")))
+        put(copy, as_text(fresh(lessons[number])), kept)
+        told += f" What you had is kept as {kept.name}. If the lesson is open, reload it and restart its kernel."
     copy_lessons(base)
     return told
 
@@ -105,16 +128,15 @@ def open_lab(base: Path, options: list[str]) -> None:
     from jupyterlab.labapp import LabApp
 
     copies = [base / "work" / lesson.name for lesson in lesson_files().values()]
-    begun = [copy for copy in copies if is_begun(copy)]
-    opened = max(begun, key=lambda copy: copy.stat().st_mtime, default=copies[0])
+    opened = max(filter(is_begun, copies), key=lambda copy: copy.stat().st_mtime, default=copies[0])
     # JupyterLab refuses to run as root until it is told to; in a container there is often no other user.
     root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     LabApp.launch_instance([f"--ServerApp.root_dir={base}", *root, *options, str(opened)])
 
 
 def is_begun(copy: Path) -> bool:
-    """Return whether a copy was worked in; a damaged one was."""
+    """Return whether a copy was worked in; one that cannot be read is not opened."""
     try:
         return read_saved(copy).worked_in
-    except ValueError:
-        return True
+    except (OSError, ValueError):
+        return False

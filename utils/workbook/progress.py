@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from utils.workbook.copies import reset_command
 from utils.workbook.saved import lesson_files, passed, read_saved
 
 
@@ -18,8 +19,8 @@ def progress(work: Path) -> str:
             mine = read_saved(copy)
         except FileNotFoundError:
             pass
-        except ValueError as error:
-            notes.append(f"{copy} cannot be read: {error}. A fresh one: make reset LESSON={lesson}; this one is kept.")
+        except (OSError, ValueError) as error:
+            notes.append(f"{copy}: {error}. A new copy, beside it: {reset_command(work.parent, lesson)}")
         verdicts = mine.verdicts if mine else {}
         here = [(lesson, number, in_core, passed(verdicts.get(number))) for number, in_core in course.tasks.items()]
         tasks += here
@@ -29,21 +30,17 @@ def progress(work: Path) -> str:
         saved = datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M") if seconds else "–"
         rows.append((course.heading, *_solved(here), saved))
     # What the core lacks comes first, from the lesson that was saved last, and only then from those before it.
-    following = sorted(
-        (not in_core, lesson < last_lesson, index)
-        for index, (lesson, _, in_core, solved) in enumerate(tasks)
-        if not solved
-    )
-    number = tasks[following[0][-1]][1] if following else ""
+    unsolved = sorted((task for task in tasks if not task[-1]), key=lambda task: (not task[2], task[0] < last_lesson))
+    number = unsolved[0][1] if unsolved else ""
     told = f"next: {'exercise' if number[-1].isdigit() else 'case'} {number}" if number else "All of them are solved."
     table = [("lesson", "solved", "core", "last saved"), *rows, ("all", *_solved(tasks), "")]
     return "\n".join([aligned(table), "", told, *notes])
 
 
-def _solved(tasks: Sequence[tuple]) -> tuple[str, str]:
+def _solved(tasks: Sequence[tuple[int, str, bool, bool]]) -> tuple[str, str]:
     """Return how many of all tasks are solved, and how many of the core's."""
-    parts = [[solved for *_, in_core, solved in tasks if in_core >= core] for core in (False, True)]
-    return tuple(f"{sum(part)} of {len(part)}" if part else "–" for part in parts)
+    every, core = [task[3] for task in tasks], [task[3] for task in tasks if task[2]]
+    return f"{sum(every)} of {len(every)}" if every else "–", f"{sum(core)} of {len(core)}" if core else "–"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

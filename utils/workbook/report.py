@@ -3,7 +3,7 @@
 import csv
 from itertools import groupby
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, indent
 
 from utils.workbook.progress import aligned
 from utils.workbook.submissions import RESULTS, Submissions, read_submissions
@@ -14,14 +14,14 @@ def as_text(found: Submissions) -> str:
     lessons = {lesson: [*tasks] for lesson, tasks in groupby(found.tasks, key=lambda task: task.split(".")[0])}
     heads = [["", *(f"lesson {lesson}" for lesson in lessons), ""]]
     heads += [["learner", *("".join(task.split(".")[1] for task in tasks) for tasks in lessons.values()), "solved"]]
-    rows = []
-    for (learner, lines), row in zip(found.verdicts.items(), found.rows()):
+    rows, marked = [], found.rows()
+    for (learner, lines), row in zip(found.verdicts.items(), marked):
         marks = dict(zip(found.tasks, row.replace("…", "·")))
         right = f"{row.count('✓')} of {len(lines)}"
         rows.append([learner, *("".join(map(marks.get, tasks)) for tasks in lessons.values()), right])
     told = []
     for task, mistakes in found.mistakes().items():
-        column = [row[found.tasks.index(task)] for row in found.rows()]
+        column = [row[found.tasks.index(task)] for row in marked]
         told += ["", f"{task}: {column.count('✓')} right, {column.count('✗')} wrong, {column.count('…')} not attempted"]
         for message, learners in mistakes.items():
             told.append(fill(f"{len(learners)} × {message}", 96, initial_indent="  ", subsequent_indent="      "))
@@ -38,7 +38,7 @@ def in_words(found: Submissions) -> str:
     wrong = ", ".join(f"{task} ({columns[task].count('✗')})" for task in most if "✗" in columns[task])
     return (
         f"A map of {len(found.verdicts)} learners (rows) and tasks {found.tasks[0]} to {found.tasks[-1]} (columns): "
-        f"{cells.count('✓')} of {len(cells) - cells.count(' ')} are right. Most often wrong: {wrong or 'none'}."
+        f"{cells.count('✓')} of {len(cells) - cells.count(' ')} right. Most often wrong: {wrong or 'none'}."
     )
 
 
@@ -72,7 +72,7 @@ def _write(found: Submissions, text: str, results: Path) -> Path:
         with (results / f"{name}.csv").open("w", encoding="utf-8-sig", newline="") as file:  # so that Excel reads it
             csv.writer(file).writerows([[_no_formula(str(item)) for item in row] for row in rows])
     (results / "class.png").write_bytes(as_png(plot_verdicts(found.rows(), [*found.verdicts], found.tasks)))
-    page = f"![{in_words(found)}](class.png)\n\n```\n{text}\n```\n"
+    page = f"![{in_words(found)}](class.png)\n\n{indent(text, '    ', bool)}\n"
     (results / "class.md").write_text(page, encoding="utf-8")
     return results
 

@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import bidirectional, category, normalize
 
 LESSONS = Path(__file__).resolve().parents[2] / "notebooks"
 COURSE = "text_to_attention"  # the key, in a copy's metadata, of the lesson and the version it was copied from
 FURTHER = " · Going further"
-TASK = re.compile(r"^### (Case|Exercise) (\d+\.\w+) · \S.*$", re.MULTILINE)
-VERDICT = re.compile(r"^([…✗✓]) (\d+\.\w+): .*$", re.MULTILINE)
+NUMBER = r"([0-9]{1,2}\.(?:[A-Z]|[0-9]{1,2}))"
+TASK = re.compile(rf"^### (Case|Exercise) {NUMBER} · \S.*$", re.MULTILINE)
+VERDICT = re.compile(rf"^([…✗✓]) {NUMBER}: .*$", re.MULTILINE)
 MARKS = "…✗✓"  # from worst to best
 
 
 def lesson_files() -> dict[int, Path]:
     """Return the course's own notebooks by their numbers."""
-    return {int(path.name[:2]): path for path in sorted(LESSONS.glob("*.ipynb"))}
+    return {int(path.name[:2]): path for path in sorted(LESSONS.glob("[0-9][0-9]_*.ipynb"))}
 
 
 def fresh(lesson: Path) -> dict:
@@ -61,17 +63,16 @@ def read_saved(path: Path) -> Saved:
     """
     try:
         notebook = json.loads(path.read_bytes())
-        cells = [(cell["cell_type"], _text(cell["source"])) for cell in notebook["cells"]]
+        cells = [(cell["cell_type"], _text(cell.get("source"))) for cell in notebook["cells"]]
         prose = "\n\n".join(source for kind, source in cells if kind == "markdown")
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-        copied = {str(key): str(value) for key, value in notebook.get("metadata", {}).get(COURSE, {}).items()}
-        version = version_of(notebook)
+        copied = ((notebook.get("metadata") or {}).get(COURSE) or {}).items()
         return Saved(
             heading=prose.partition("\n")[0].removeprefix("# ") if prose.startswith("# ") else "",
             tasks={match[2]: not match[0].endswith(FURTHER) for match in TASK.finditer(prose)},
-            verdicts=_best(line for cell in code for output in cell.get("outputs", []) for line in _verdicts(output)),
-            version=version,
-            copied=copied,
+            verdicts=_best(line for cell in code for output in cell.get("outputs") or [] for line in _verdicts(output)),
+            version=(version := version_of(notebook)),
+            copied=(copied := {str(key): str(value) for key, value in copied}),
             worked_in=copied.get("version") != version or any(cell.get("execution_count") for cell in code),
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -80,24 +81,39 @@ def read_saved(path: Path) -> Saved:
 
 def version_of(notebook: dict) -> str:
     """Return a short hash of the sources of a notebook's cells."""
-    sources = [[cell["cell_type"], _text(cell["source"])] for cell in notebook["cells"]]
+    sources = [[cell["cell_type"], _text(cell.get("source"))] for cell in notebook["cells"]]
     return hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:12]
 
 
-def _text(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else "".join(value)
+def _text(value: str | list[str] | None) -> str:
+    return value if isinstance(value, str) else "".join(value or [])
 
 
 def _verdicts(output: dict) -> Iterator[re.Match]:
-    """Yield the verdicts that an output shows, whether a cell ends with the check or prints it."""
-    return VERDICT.finditer(_text(output.get("text") or output.get("data", {}).get("text/plain", "")))
+    """Yield the verdicts that an output shows, whether a cell ends with one check or several, or prints them."""
+    text = _text(output.get("text") or (output.get("data") or {}).get("text/plain"))
+    if VERDICT.match(text[1:]):  # several checks in one line are shown as a tuple
+        text = re.sub(rf", (?=[…✗✓] {NUMBER}: )", "\n", text[1:-1])
+    return VERDICT.finditer(text)
 
 
 def _best(verdicts: Iterator[re.Match]) -> dict[str, str]:
     best: dict[str, str] = {}
     for verdict in verdicts:
-        best[verdict[2]] = better(best.get(verdict[2]), verdict[0])
+        best[verdict[2]] = better(best.get(verdict[2]), printable(verdict[0][:300]))
     return best
+
+
+def printable(text: str) -> str:
+    """Return a text from a file or its name as one line that any terminal shows, its letters composed.
+
+    Letters of all scripts stay; what moves the cursor, reverses a line, or is not a character becomes �.
+    """
+    reversing = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    return "".join(
+        "�" if category(letter) in ("Cc", "Cs", "Zl", "Zp") or bidirectional(letter) in reversing else letter
+        for letter in normalize("NFC", text)
+    )
 
 
 def better(one: str | None, other: str) -> str:

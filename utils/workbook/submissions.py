@@ -1,22 +1,18 @@
-"""A class's notebooks, read for the verdicts that they store; no learner's code is run.
-
-A folder of submissions holds a file per learner and lesson, such as `blue_04_simple_attention.ipynb`, or a folder per
-learner.
-"""
+"""A class's notebooks, read for the verdicts that they store; no learner's code is run."""
 
 import os
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from utils.workbook.saved import COURSE, MARKS, Saved, better, fresh, lesson_files, read_saved
+from utils.workbook.learners import Entry, by_learner
+from utils.workbook.saved import COURSE, MARKS, Saved, better, fresh, lesson_files, printable, read_saved
 
 RESULTS = "class_progress"  # the folder, among the submissions, that what is found is written to
-COPY = re.compile(r"[ _-]*(Copy\d*|\(\d+\)|\d{4}-\d\d-\d\d(_\d+)?)$", re.IGNORECASE)  # what is added to a copy's name
+IGNORED = (RESULTS, "__MACOSX", ".DS_Store", ".ipynb_checkpoints", "desktop.ini", "Thumbs.db", "README.md")
 
 
 @dataclass(frozen=True)
@@ -58,72 +54,64 @@ def read_submissions(folder: Path) -> Submissions:
         OSError: there is no such folder.
         ValueError: no file in it holds an exercise of the course.
     """
-    base, notes = folder, []
-    while len(inside := [entry for entry in base.iterdir() if not _is_hidden(entry)]) == 1 and inside[0].is_dir():
-        base = inside[0]  # a folder around all, as in an unpacked archive
-    verdicts: dict[str, dict[str, str]] = defaultdict(dict)
-    files, others = defaultdict(list), defaultdict(set)
-    for path in _files(base, notes):
-        name = str(path.relative_to(base))
-        try:
-            saved = read_saved(path)
-        except (OSError, ValueError) as error:
-            notes.append(f"not read: {_printable(name)}: {error}")
-            continue
-        if not (shown := {**dict.fromkeys(saved.tasks, MARKS[0]), **saved.verdicts}):
-            notes.append(f"nothing to count: {_printable(name)} has no exercise")
-            continue
-        learner = _learner(path.relative_to(base), saved, base.name)
-        lesson = int(next(iter(shown)).split(".")[0])
+    notes: list[str] = []
+    entries = [*_entries(folder, notes)]
+    if not entries:
+        raise ValueError("\n".join([f"there is no lesson with exercises in {folder}", *notes]))
+    verdicts, files, others = defaultdict(dict), defaultdict(list), defaultdict(set)
+    for learner, (parts, lesson, saved) in by_learner(entries, printable(folder.resolve().name)):
         course = _course(lesson)
-        files[learner, lesson].append(name)
+        files[learner, lesson].append(printable("/".join(parts)))
         if (saved.copied and saved.copied != course.copied) or saved.tasks.keys() != course.tasks.keys():
             others[lesson].add(learner)
-        for task, line in shown.items():
+        for task, line in {**dict.fromkeys(saved.tasks, MARKS[0]), **saved.verdicts}.items():
             line = MARKS[0] if line == course.verdicts.get(task) else line  # broken code is still as it was given
             verdicts[learner][task] = better(verdicts[learner].get(task), line)
-    if not verdicts:
-        raise ValueError("\n".join([f"there is no lesson with exercises in {folder}", *notes]))
     for lesson, learners in sorted(others.items()):
         notes.append(f"another version of lesson {lesson} than the course's: {', '.join(sorted(learners))}")
     for (learner, lesson), names in files.items():
         if len(names) > 1:
-            listed = ", ".join(map(_printable, names))
+            listed = ", ".join(names)
             notes.append(f"several files of lesson {lesson} by {learner}, of which the best verdicts count: {listed}")
     tasks = sorted({task for found in verdicts.values() for task in found}, key=_in_course_order)
     return Submissions(tasks, dict(sorted(verdicts.items(), key=lambda item: item[0].casefold())), notes)
 
 
-def _is_hidden(path: Path) -> bool:
-    """Return whether a file is one that systems and JupyterLab leave behind, or one of ours."""
-    return path.name.startswith(".") or path.name in ("__MACOSX", RESULTS, "desktop.ini", "Thumbs.db")
+def _entries(folder: Path, notes: list[str]) -> Iterator[Entry]:
+    """Yield the lessons among a folder's files; note what else there is."""
+    for path in _files(folder, notes):
+        parts = path.relative_to(folder).parts
+        name = printable("/".join(parts))
+        if path.suffix.lower() != ".ipynb":
+            notes.append(f"not read: {name}: it is not a notebook (.ipynb)")
+            continue
+        try:
+            saved = read_saved(path)
+        except (OSError, ValueError) as error:
+            notes.append(f"not read: {name}: {error}")
+            continue
+        if numbers := [*saved.tasks, *saved.verdicts]:
+            yield Entry(parts, int(numbers[0].split(".")[0]), saved)
+        elif saved.heading not in _without_tasks():
+            notes.append(f"nothing to count: {name} has no exercise")
 
 
-def _files(base: Path, notes: list[str]) -> Iterator[Path]:
-    """Yield the notebooks; note what else there is."""
-    for where, folders, names in os.walk(base, onerror=lambda error: notes.append(f"not read: {error}")):
-        folders[:] = sorted(name for name in folders if not _is_hidden(Path(name)))
-        for path in sorted(Path(where, name) for name in names if not _is_hidden(Path(name))):
-            if path.suffix.lower() == ".ipynb":
-                yield path
-            else:
-                notes.append(f"not read: {_printable(str(path.relative_to(base)))}: it is not a notebook (.ipynb)")
+def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
+    next(folder.iterdir(), None)  # raises what os.walk would not
+    for where, folders, names in os.walk(folder, onerror=lambda error: notes.append(f"not read: {error}")):
+        inside = [Path(where, name) for name in sorted(folders + names) if not _is_ignored(name)]
+        notes.extend(f"not read: {printable(str(path))}: it is a link" for path in inside if _is_linked_folder(path))
+        folders[:] = [path.name for path in inside if path.is_dir()]
+        yield from (path for path in inside if not path.is_dir())
 
 
-def _learner(path: Path, saved: Saved, whole: str) -> str:
-    """Return whose file it is: the folder's name, or what its own name adds to the lesson's."""
-    if len(path.parts) > 1:
-        return _printable(path.parts[0])
-    name = path.stem
-    for stem in [saved.copied.get("lesson", ""), *(lesson.stem for lesson in lesson_files().values())]:
-        name = re.sub(re.escape(stem), "", name, flags=re.IGNORECASE)
-    return _printable(COPY.sub("", name).strip(" _-.")) or whole
+def _is_ignored(name: str) -> bool:
+    """Return whether a file is one that systems and JupyterLab leave behind, or one of the course's."""
+    return name in IGNORED or name.startswith("._")
 
 
-def _printable(name: str) -> str:
-    """Return a name on one line, its letters composed, so that it is the same from every system."""
-    composed = unicodedata.normalize("NFC", name)
-    return "".join("�" if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") else letter for letter in composed)
+def _is_linked_folder(path: Path) -> bool:
+    return path.is_symlink() and path.is_dir()
 
 
 @cache
@@ -132,6 +120,13 @@ def _course(lesson: int) -> Saved:
     if not (path := lesson_files().get(lesson)):
         return Saved("", {}, {}, "", {}, False)
     return replace(read_saved(path), copied=fresh(path)["metadata"][COURSE])
+
+
+@cache
+def _without_tasks() -> list[str]:
+    """Return the headings of the course's lessons that have no tasks."""
+    lessons = [_course(lesson) for lesson in lesson_files()]
+    return [lesson.heading for lesson in lessons if not lesson.tasks]
 
 
 def _in_course_order(task: str) -> tuple[int, bool, str]:
