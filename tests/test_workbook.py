@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from jupyterlab.labapp import LabApp
-from lessons import NOTEBOOKS, ROOT, code_cells, markdown_cells, read, without_code
+from lessons import NOTEBOOKS, ROOT, code_cells, markdown_cells, read, tasks, without_code
 
 import utils.workbook.saved
+from utils.exercises import check, find_exercise
 from utils.workbook import copies
+from utils.workbook.progress import progress
 from utils.workbook.saved import read_saved
 
 
@@ -215,30 +217,41 @@ def test_a_wrong_command_gets_one_line(tmp_path, arguments, told):
     assert "Traceback" not in done.stderr
 
 
-def test_the_suite_never_looks_into_work(tmp_path):
-    """Whatever a learner leaves there: solved exercises, broken code, a misspelled word, a test that fails."""
+def test_the_suite_and_git_never_look_into_work(tmp_path):
+    """Whatever a learner leaves there: solved exercises, a misspelled word, a test that fails."""
     checkout = tmp_path / "checkout"
     not_copied = shutil.ignore_patterns(".venv", ".git", "node_modules", "_build", "work", "__pycache__", ".hypothesis")
     shutil.copytree(ROOT, checkout, ignore=not_copied)
+    lines = [
+        "ruff check --no-cache .",
+        "codespell_lib",
+        "pytest -q -n 0 -p no:cacheprovider --collect-only tests/test_language.py tests/test_notebooks.py",
+    ]
+    commands = [[sys.executable, "-m", *line.split()] for line in lines]
+    if shutil.which("git"):
+        for line in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -q -m all"):
+            subprocess.run(["git", *line.split()], cwd=checkout, check=True)
+        commands.append(["git", "status", "--porcelain"])
     copies.copy_lessons(checkout)
     work = checkout / "work"
-    shutil.copy(NOTEBOOKS[4], work / "04_with_outputs.ipynb")
-    change(work / NOTEBOOKS[4].name, "reci" + "eve")
+    solve(work / NOTEBOOKS[4].name)
+    assert "next: case 4." in progress(work)
+    change(work / NOTEBOOKS[5].name, "reci" + "eve")
     (work / "test_mine.py").write_text("import nothing_of_this_name\ndef test_x( :", encoding="utf-8")
-    lines = [
-        "-m ruff check --no-cache .",
-        "-m codespell_lib",
-        "-m pytest -q -n 0 -p no:cacheprovider --collect-only tests/test_language.py tests/test_notebooks.py notebooks",
-    ]
-    for line in lines:
-        done = subprocess.run([sys.executable, *line.split()], cwd=checkout, capture_output=True, encoding="utf-8")
-        assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    for command in commands:
+        done = subprocess.run(command, cwd=checkout, capture_output=True, encoding="utf-8")
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
         assert "work/" not in done.stdout, "what is collected or complained of"
+        assert command[0] != "git" or not done.stdout
 
 
-def test_git_ignores_work():
-    if not (ROOT / ".git").exists() or not shutil.which("git"):
-        pytest.skip("not a checkout of git")
-    names = [f"work/{NOTEBOOKS[4].name}", "work/README.md", "work/notes.txt"]
-    done = subprocess.run(["git", "check-ignore", *names], cwd=ROOT, capture_output=True, encoding="utf-8")
-    assert done.stdout.split() == names
+def solve(copy):
+    """Put each folded solution of a copy under its heading, and the verdict on it under its check."""
+    notebook = json.loads(copy.read_text(encoding="utf-8"))
+    for task in tasks(read(copy)):
+        if task.kind == "Exercise":
+            output = {"output_type": "execute_result", "metadata": {}, "execution_count": 1}
+            verdict = check(task.number, find_exercise(task.number).right)
+            notebook["cells"][task.index + 1]["source"] = [task.solutions[0]]
+            notebook["cells"][task.index + 2]["outputs"] = [output | {"data": {"text/plain": [repr(verdict)]}}]
+    copy.write_text(json.dumps(notebook), encoding="utf-8")
