@@ -59,6 +59,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/class_progress.py
+	$(BIN)/python benchmarks/training.py
 
 # Do the tests notice faults in utils? Not in CI: it takes about 25 minutes.
 mutants: .venv/mutants-ready

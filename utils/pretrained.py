@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from utils.gpt import GPTConfig, GPTModel
@@ -51,6 +52,28 @@ def load_gpt2(name_or_folder: str | Path = "gpt2") -> GPTModel:
     model.load_state_dict(weights, assign=True)
     model.tie_weights()  # the two share their memory already, but are two parameters
     return model.eval()
+
+
+def save_gpt2(model: GPTModel, folder: Path) -> None:
+    """Write a model in the published form: config.json and model.safetensors, as `load_gpt2` reads them.
+
+    Args:
+        model: with biases in its attention layers (qkv_bias=True), as GPT-2 has them.
+        folder: made where it does not exist.
+    """
+    config, state, tensors = model.config, model.state_dict(), {}
+    for name, shape, parameters in _layout(config):
+        parts = [state[parameter] for parameter in parameters]
+        if ".c_" in name and len(shape) == 2:  # a layer: published as (in, out), where nn.Linear has (out, in)
+            parts = [part.T for part in parts]
+        tensors[name] = torch.cat(parts, dim=-1).contiguous()
+    settings = {"model_type": "gpt2", "vocab_size": config.vocab_size, "n_positions": config.context_length}
+    settings |= {"n_embd": config.emb_dim, "n_head": config.n_heads, "n_layer": config.n_layers}
+    settings |= dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), config.drop_rate)
+    settings["tie_word_embeddings"] = config.tie_weights
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def _fetch(name: str) -> Path:
