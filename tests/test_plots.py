@@ -398,6 +398,8 @@ REFUSED = [
     (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", torch.eye(2)), TypeError, "hidden.*booleans"),
     (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", torch.eye(3).bool()), ValueError, r"hidden.*\(3, 3\)"),
     (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", {"a": torch.eye(2)}), ValueError, "hidden.*'a'"),
+    (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", framed=torch.eye(2)), TypeError, "framed.*booleans"),
+    (lambda: plot_attention({"": torch.eye(2)}, "ab", "ab", framed={"a": torch.eye(2)}), ValueError, "framed.*'a'"),
     (lambda: plot_flow(), ValueError, "empty.*inputs, queries"),
     (lambda: plot_flow(scores=torch.eye(2)), ValueError, "scores is not.*attn_scores"),
     (lambda: plot_flow(inputs=[[1.0]]), TypeError, "inputs.*list"),
@@ -693,6 +695,17 @@ def test_hidden_cells_are_hatched_and_have_no_number():
     ax = plot_attention(maps, "ab", "ab", hidden).axes[1]
     assert box(hatched(ax)[0]).tolist() == [-0.5, -0.5, 1.5, 1.5]
     assert ax.images[0].get_alpha().tolist() == (~hidden).float().tolist(), "only these cells show the hatching"
+
+
+def test_marked_cells_have_a_frame():
+    framed = torch.tensor([[False, True], [False, False]])
+    maps = {"head 0": torch.eye(2), "head 1": torch.eye(2)}
+    for given, expected in ((framed, [1, 1]), ({"head 1": framed}, [0, 1]), (None, [0, 0])):
+        axes = plot_attention(maps, "ab", "ab", framed=given).axes
+        assert [len(ax.patches) for ax in axes] == expected
+        assert all(len(notes(ax)) == 4 for ax in axes), "each keeps its number"
+    (frame,) = plot_attention(maps, "ab", "ab", framed=framed).axes[0].patches
+    assert np.allclose(box(frame), [0.54, -0.46, 1.46, 0.46]), "row 0, column 1"
 
 
 def flow_tensors(lead=(), heads=(), tokens=6, d_in=3, d_out=2):

@@ -65,6 +65,7 @@ def plot_attention(
     queries: Sequence[str],
     keys: Sequence[str],
     hidden: Tensor | Mapping[str, Tensor] | None = None,
+    framed: Tensor | Mapping[str, Tensor] | None = None,
 ) -> Figure:
     """Return attention maps side by side: one row per query, one column per key, colours always from 0 to 1.
 
@@ -74,20 +75,24 @@ def plot_attention(
         queries, keys: a name for each row and each column; of many names only some are drawn.
         hidden: True for each key that is hidden from a query, (num_tokens, num_tokens): that cell is
             hatched and shows no number. One mask for all maps, or title -> mask for some of them.
+        framed: True for each cell that gets an orange frame; of the same form as `hidden`.
     """
     panels = _matrices(panels)
     for weights in panels.values():
         queries = as_names("queries", queries, weights.shape[0])
         keys = as_names("keys", keys, weights.shape[1])
-    masks = _masks(hidden, panels)
+    masks, frames = _masks("hidden", hidden, panels), _masks("framed", framed, panels)
     numbered = sum(weights.size for weights in panels.values()) <= 450
     cell = min(0.5, (8.6 if numbered or len(panels) == 1 else 3.4) / max(len(queries), len(keys)))  # inches, as below
     width, height = (max(cell * number, 0.9) + 1.4 for number in (len(keys), len(queries)))
     names = 0.075 * max(0, max(map(len, [*queries, *keys])) - 10)
     key = 0.4 if any(mask.any() for mask in masks) else 0  # for what the hatching means
     fig, charts = charts_of(panels, width + names, height + names + 0.4 + key, "key", "query")
-    for (ax, weights), mask in zip(charts, masks):
+    for (ax, weights), mask, frame in zip(charts, masks, frames):
         _map(ax, weights, 0, 1, mask)
+        for row, column in np.argwhere(frame):
+            look = {"fill": False, "ec": AXIS_COLOURS["batch_size"], "lw": 2.5, "zorder": 3}
+            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **look))
         for (row, column), weight in np.ndenumerate(weights) if numbered else ():
             # Black is readable (4.5 : 1) on the first 183 of the 256 blues, white on the others.
             ink = "white" if weight >= 183 / 256 else "black"
@@ -101,13 +106,13 @@ def plot_attention(
     return fig
 
 
-def _masks(hidden: Any, panels: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Return a mask for each map, whether `hidden` is one for all, one for some of the titles, or None."""
-    by_title = hidden if isinstance(hidden, Mapping) else {} if hidden is None else dict.fromkeys(panels, hidden)
+def _masks(argument: str, given: Any, panels: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Return a mask for each map, whether one is given for all, one for some of the titles, or None."""
+    by_title = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(panels, given)
     if unknown := [title for title in by_title if title not in panels]:
-        raise ValueError(f"hidden has a mask for {unknown[0]!r}, but the titles are {list(panels)}")
+        raise ValueError(f"{argument} has a mask for {unknown[0]!r}, but the titles are {list(panels)}")
     return [
-        as_mask("hidden", by_title[title], weights.shape) if title in by_title else np.zeros(weights.shape, bool)
+        as_mask(argument, by_title[title], weights.shape) if title in by_title else np.zeros(weights.shape, bool)
         for title, weights in panels.items()
     ]
 
