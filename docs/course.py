@@ -122,8 +122,8 @@ def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
 
 
 def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
-    """Return the route as a list in HTML: its stations, each with a link to its lesson."""
-    at = {lesson.station: lesson for lesson in lessons}
+    """Return the route as a list in HTML: its stations, each with a link to the first lesson that highlights it."""
+    at = {lesson.station: lesson for lesson in reversed(lessons)}
     items = [
         f'<li class="station"><span class="name">{escape(station)}</span>'
         f'<a href="../notebooks/{at[station].path.stem}.html">{escape(at[station].heading)}</a></li>'

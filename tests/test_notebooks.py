@@ -178,7 +178,7 @@ def test_folded_parts_are_well_formed(path):
 
 @rule
 def test_tasks_are_numbered_in_their_sections(path):
-    sections = {"Broken-code clinic": ("Case", "ABC", 2, []), "Exercises": ("Exercise", "123456789", 4, [])}
+    sections = {"Broken-code clinic": ("Case", "ABCD", 2, []), "Exercises": ("Exercise", "123456789", 4, [])}
     inside = None
     for level, text in headings(read(path)):
         inside = sections.get(text) if level < 3 else inside

@@ -54,10 +54,10 @@ def test_facts_of_a_lesson():
 
 
 def test_the_stations_of_the_route_are_the_lessons():
-    assert tuple(lesson.station for lesson in LESSONS) == ROUTE
+    assert tuple(lesson.station for lesson in LESSONS[: len(ROUTE)]) == ROUTE, "later ones highlight several again"
     html = course.route(LESSONS, ROUTE, AXIS_COLOURS["num_tokens"])
     assert tuple(re.findall('class="name">(.+?)<', html)) == ROUTE
-    assert re.findall('href="../notebooks/(.+?).html"', html) == [lesson.path.stem for lesson in LESSONS]
+    assert re.findall('href="../notebooks/(.+?).html"', html) == [lesson.path.stem for lesson in LESSONS[: len(ROUTE)]]
     assert AXIS_COLOURS["num_tokens"] in html
 
 
