@@ -1,6 +1,7 @@
 """How the tests are run: with settings of their own, so that a user's change no result, and spread over workers."""
 
 import os
+import re
 import tempfile
 
 import pytest
@@ -27,6 +28,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # if there is none, because a lesson would say so on stderr. If the home folder is read-only, Matplotlib itself sets
     # MPLCONFIGDIR to a temporary folder.
     import matplotlib.font_manager  # noqa: F401
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest units of work come first, so that no worker is left alone with one at the end."""
+
+    def order(item: pytest.Item) -> int:
+        lesson = re.match(r"notebooks/(\d\d)_|.*::test_a_lesson_run_once\[(\d\d)_", item.nodeid)
+        return -int(lesson[1] or lesson[2]) if lesson else 1
+
+    items.sort(key=order)
 
 
 class FilesAndLessons(LoadFileScheduling):

@@ -93,7 +93,8 @@ def test_the_right_answer_passes(number):
 
 @pytest.mark.parametrize(("number", "mistake"), MISTAKES)
 def test_each_mistake_gets_its_own_diagnosis(number, mistake):
-    for answer in given(number, mistake.answer):
+    answers = given(number, mistake.answer)
+    for answer in answers[:: len(answers) // 50 + 1]:  # of many spellings a sample
         verdict = check(number, answer)
         assert (verdict.passed, verdict.mistake) == (False, mistake.name)
         assert verdict.message == repr(verdict) == f"✗ {number}: {mistake.message} (see {EXERCISES[number].where})"
