@@ -79,7 +79,7 @@ def as_png(fig: Figure) -> bytes:
     """Return the figure as a PNG, sharp on fine screens too."""
     png = io.BytesIO()
     with matplotlib.rc_context({"savefig.bbox": None}):  # cropped, it would not have the size of the figure
-        fig.savefig(png, format="png", dpi=DPI)
+        fig.savefig(png, format="png", dpi=DPI, pil_kwargs={"optimize": True})
     return png.getvalue()
 
 
