@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from utils.exercises import find_exercise
-from utils.workbook.report import in_words, report
+from utils.workbook.report import as_text, in_words, report
 from utils.workbook.saved import TASK, fresh, lesson_files
 from utils.workbook.submissions import RESULTS, read_submissions
 
@@ -47,9 +47,10 @@ def glance(learners: str, lesson: str) -> str:
     """Return what `make progress` shows of a made-up class, as Markdown for a page of docs/."""
     folder = BUILD / "made_up_class"
     hand_in(folder, int(learners), [int(lesson)])
-    found, shown = read_submissions(folder), report(folder).rpartition("\n\n")[0]
+    report(folder)  # draws the picture
+    found = read_submissions(folder)
     picture = (folder / RESULTS / "class.png").relative_to(BUILD.parent).as_posix()
-    return f"![{in_words(found)}]({picture})\n\n```text\n{shown}\n```"
+    return f"![{in_words(found)}]({picture})\n\n```text\n{as_text(found)}\n```"
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from utils.workbook.saved import FURTHER, TASK
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
-TASK = re.compile(r"^### (Case|Exercise) (\d+\.\w+) · \S.*$", re.MULTILINE)
 FOLD = re.compile(r"<details>\s*<summary>(.*?)</summary>\n\n(.*?)</details>", re.DOTALL)
 
 
@@ -103,7 +104,6 @@ def headings(nb: NotebookNode) -> list[tuple[int, str]]:
     return [(len(marks), text.strip()) for marks, text in re.findall(r"^(#{1,6}) +(.+)$", text, re.MULTILINE)]
 
 
-FURTHER = " · Going further"
 WORDS, LINES = 150, 8  # read per minute
 PREDICTION, ONE_TASK = 1, 6  # minutes
 FIGURE = 4  # as many lines as take the time that a figure is looked at

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -63,9 +63,7 @@ def save_gpt2(model: GPTModel, folder: Path) -> None:
     """
     config, state, tensors = model.config, model.state_dict(), {}
     for name, shape, parameters in _layout(config):
-        parts = [state[parameter] for parameter in parameters]
-        if ".c_" in name and len(shape) == 2:  # a layer: published as (in, out), where nn.Linear has (out, in)
-            parts = [part.T for part in parts]
+        parts = _transposed(name, shape, [state[parameter] for parameter in parameters])
         tensors[name] = torch.cat(parts, dim=-1).contiguous()
     settings = {"model_type": "gpt2", "vocab_size": config.vocab_size, "n_positions": config.context_length}
     settings |= {"n_embd": config.emb_dim, "n_head": config.n_heads, "n_layer": config.n_layers}
@@ -167,10 +165,13 @@ def _read_parts(name: str, key: str, path: Path, shape: tuple[int, ...], num_par
             raise ValueError(f"{path}: tensor {name} has shape {tuple(tensor.shape)}, not {shape}")
         if not tensor.is_floating_point():
             raise ValueError(f"{path}: tensor {name} holds {tensor.dtype}, not floating-point numbers")
-        parts = tensor.chunk(num_parts, dim=-1)
-        if ".c_" in name and len(shape) == 2:  # a layer: published as (in, out), where nn.Linear has (out, in)
-            parts = [part.T for part in parts]
+        parts = _transposed(name, shape, tensor.chunk(num_parts, dim=-1))
         return [part.to(torch.float32, copy=True, memory_format=torch.contiguous_format) for part in parts]
+
+
+def _transposed(name: str, shape: tuple[int, ...], parts: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return a layer's weights transposed, others as they are: published are (in, out), nn.Linear has (out, in)."""
+    return [part.T for part in parts] if ".c_" in name and len(shape) == 2 else parts
 
 
 def _find_tensors(folder: Path) -> dict[str, tuple[str, Path]]:

@@ -34,7 +34,7 @@ def copy_lessons(base: Path) -> list[str]:
     work.mkdir(parents=True, exist_ok=True)
     for number, lesson in lesson_files().items():
         notebook = fresh(lesson)
-        put(work / lesson.name, as_text(notebook))
+        put(work / lesson.name, as_json(notebook))
         try:
             copied = read_saved(work / lesson.name).copied
         except (OSError, ValueError):  # `make progress` names it
@@ -56,7 +56,7 @@ def copy_lessons(base: Path) -> list[str]:
     return told
 
 
-def as_text(notebook: dict) -> str:
+def as_json(notebook: dict) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -117,7 +117,7 @@ def reset(base: Path, number: int) -> str:
         dated = f"{copy.stem}_{date.today()}"
         names = chain([dated], (f"{dated}_{again}" for again in count(2)))
         kept = next(path for name in names if not os.path.lexists(path := copy.with_name(f"{name}.ipynb")))
-        put(copy, as_text(fresh(lessons[number])), kept)
+        put(copy, as_json(fresh(lessons[number])), kept)
         told += f" What you had is kept as {kept.name}. If the lesson is open, reload it and restart its kernel."
     copy_lessons(base)
     return told
