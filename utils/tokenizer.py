@@ -1,10 +1,12 @@
 """Text to token IDs and back, with GPT-2's own vocabulary and without the network."""
 
 import base64
+import codecs
 import hashlib
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 VOCABULARY_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 END_OF_TEXT = "<|endoftext|>"
 END_OF_TEXT_ID = 50256
+BYTES_PER_READ = 2**16
 
 
 @cache
@@ -78,7 +81,7 @@ def text_to_ids(text: str, allow_special: bool = False) -> Tensor:
     >>> text_to_ids("Every effort moves you")
     tensor([6109, 3626, 6100,  345])
     """
-    _check_text(text)
+    check_text(text)
     allowed = "all" if as_bool("allow_special", allow_special) else set()
     ids = get_tokenizer().encode(text, allowed_special=allowed, disallowed_special=())
     return torch.tensor(ids, dtype=torch.int64)  # an empty list would become float32
@@ -187,7 +190,7 @@ def bpe_merge_steps(text: str) -> list[list[bytes]]:
     >>> bpe_merge_steps("cat")
     [[b'c', b'a', b't'], [b'c', b'at'], [b'cat']]
     """
-    _check_text(text)
+    check_text(text)
     pre_tokens = regex.findall(r50k_pat_str, text)
     if len(pre_tokens) != 1:
         raise ValueError(f"text must be one pre-token; {text!r} falls into {pre_tokens}")
@@ -218,21 +221,58 @@ def read_text(path_or_name: str | Path) -> str:
     >>> read_text("the_night_ferry.txt").splitlines()[0]
     'The Night Ferry'
     """
+    return "".join(stream_text(find_text(path_or_name)))
+
+
+def find_text(path_or_name: str | Path) -> Path:
+    """Return where a text is: a path of your own, or the name of a text in the course's `data/`; as `read_text`."""
     path = next((p for p in (Path(path_or_name), DATA / path_or_name) if _is_file(p)), None)
     if path is None:
         texts = f"data/ has {sorted(p.name for p in DATA.glob('*.txt'))}" if DATA.is_dir() else _no_data()
         raise FileNotFoundError(f"there is no file {str(path_or_name)[:300]!r} here, nor in data/. {texts}")
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8: byte {error.start} is {content[error.start]:#04x} ({error.reason}). "
-            "Save it as UTF-8 in your editor and read it again."
-        ) from None
-    if not text:
+    return path
+
+
+def stream_text(path: Path) -> Iterator[str]:
+    """Yield the text of a file part by part, as `read_text` returns the whole, which may be too large for memory."""
+    decoder, empty = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True), True
+    with path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        for content in chain(iter(lambda: file.read(BYTES_PER_READ), b""), [b""]):
+            try:
+                text = decoder.decode(content, final=not content)
+            except UnicodeDecodeError as error:
+                index = file.tell() - len(error.object) + error.start
+                raise ValueError(
+                    f"{path} is not UTF-8: byte {index} is {error.object[error.start]:#04x} ({error.reason}). "
+                    "Save it as UTF-8 in your editor and read it again."
+                ) from None
+            if text:
+                empty = False
+                yield text
+    if empty:
         raise ValueError(f"{path} is empty: there is no text to read")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def check_text(text: str, name: str = "text") -> None:
+    """Raise a TypeError if `text` is not a string, and a ValueError if it has a surrogate; as `text_to_ids`."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a string, not {type(text).__name__}")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half, other = text[error.start], text[error.start + 1 : error.start + 2]
+        if half < "\udc00" <= other <= "\udfff":
+            character = (half + other).encode("utf-16", "surrogatepass").decode("utf-16")
+            raise ValueError(
+                f"{name} has a surrogate pair at index {error.start}: {half + other!r} are the two halves of "
+                f"{character!r} (U+{ord(character):X}) in UTF-16. "
+                "Join all pairs with:  text.encode('utf-16', 'surrogatepass').decode('utf-16')"
+            ) from None
+        raise ValueError(
+            f"{name} has a lone surrogate at index {error.start}: {half!r} is half of a character"
+        ) from None
 
 
 def _merge(pieces: list[bytes], pair: bytes) -> list[bytes]:
@@ -251,23 +291,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # too long for a file name: a text, not a path
         return False
-
-
-def _check_text(text: str) -> None:
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a string, not {type(text).__name__}")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        half, other = text[error.start], text[error.start + 1 : error.start + 2]
-        if half < "\udc00" <= other <= "\udfff":
-            character = (half + other).encode("utf-16", "surrogatepass").decode("utf-16")
-            raise ValueError(
-                f"text has a surrogate pair at index {error.start}: {half + other!r} are the two halves of "
-                f"{character!r} (U+{ord(character):X}) in UTF-16. "
-                "Join all pairs with:  text.encode('utf-16', 'surrogatepass').decode('utf-16')"
-            ) from None
-        raise ValueError(f"text has a lone surrogate at index {error.start}: {half!r} is half of a character") from None
 
 
 def _rows_of_ids(texts: Sequence[str]) -> list[Tensor]:

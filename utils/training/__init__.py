@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from utils.arguments import as_bool, as_integer, as_number
 from utils.gpt import evaluating
-from utils.training.bar import progress_bar
+from utils.progress_bar import progress_bar
 
 IGNORED = -100  # a target that does not count, as in F.cross_entropy
 ADVICE = "a list or a DataLoader can be iterated over again, a generator only once"

@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 
 @contextlib.contextmanager
-def progress_bar(steps: int, progress: bool) -> Iterator[tqdm]:
+def progress_bar(total: int | None, progress: bool, unit: str = " steps") -> Iterator[tqdm]:
     # Not tqdm.auto: in a notebook it leaves a widget behind. A line of text can be cleared, but only if someone is
     # watching: programs that run a notebook, nbval among them, compare or store it. They do not allow input().
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -18,7 +18,7 @@ def progress_bar(steps: int, progress: bool) -> Iterator[tqdm]:
     else:
         file, hidden = sys.stdout, not (progress and getattr(kernel, "_allow_stdin", False))
     try:
-        with tqdm(total=steps, unit=" steps", leave=False, file=file, disable=hidden) as bar:
+        with tqdm(total=total, unit=unit, unit_scale=unit == "B", leave=False, file=file, disable=hidden) as bar:
             yield bar
     finally:
         if hidden is False:
