@@ -1,17 +1,12 @@
 """utils.training against its contract: each step is that of a plain loop, and what is kept, refused and left behind."""
 
 import contextlib
-import importlib.util
 import io
-import json
 import math
-import re
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import nbformat
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,14 +16,9 @@ from normalise import renewed
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from utils import training
 from utils.batches import make_loader
-from utils.gpt import generate
 from utils.plots import plot_lines
-from utils.pretrained import load_gpt2
-from utils.tokenizer import text_to_ids
-from utils.training import History, evaluate, learning_rate, parameter_groups, train
-from utils.training.__main__ import main
+from utils.training import History, evaluate, learning_rate, loop, parameter_groups, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -75,7 +65,7 @@ def gradients():
 # Steps
 
 
-def plain_losses(model, batches, steps, accumulation):
+def plain_losses(model, batches, steps):
     """Return the losses of a loop that shares no code with `train`: steps 1.., warm-up 2, lr 0.01, clip 1."""
     matrices, vectors = [], []
     for name, parameter in model.named_parameters():
@@ -91,8 +81,7 @@ def plain_losses(model, batches, steps, accumulation):
         rate = [0.005, 0.01][step] if step < 2 else 0.01 * math.cos(math.pi / 2 * (step - 1) / (steps - 1)) ** 2
         for group in optimizer.param_groups:
             group["lr"] = rate
-        parts = [batches[(step * accumulation + part) % len(batches)] for part in range(accumulation)]
-        ids, targets = (torch.cat(part) for part in zip(*parts))
+        ids, targets = batches[step % len(batches)]
         loss = F.cross_entropy(model(ids).transpose(1, 2), targets)
         optimizer.zero_grad()
         loss.backward()
@@ -105,13 +94,13 @@ def plain_losses(model, batches, steps, accumulation):
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [1, 3])
 def test_steps_are_those_of_a_plain_loop(tie_weights, accumulation):
-    changes = {"drop_rate": 0.0 if accumulation == 2 else 0.5, "tie_weights": tie_weights}
+    changes = {"drop_rate": 0.0 if accumulation == 3 else 0.5, "tie_weights": tie_weights}
     batches = with_ignored(batches_of(4, 3, 5))
     ours, plain = model_of(**changes), model_of(**changes)
     torch.manual_seed(5)
-    expected = plain_losses(plain, batches, 8, accumulation)
+    expected = plain_losses(plain, batches, 8)
     torch.manual_seed(5)
     settings = {"lr": 0.01, "warmup": 2, "weight_decay": 0.3, "betas": (0.8, 0.95)}
     history = train(ours, batches, steps=8, accumulation=accumulation, **settings)
@@ -128,7 +117,7 @@ def test_the_defaults_are_those_of_the_course(monkeypatch):
         seen.append((settings["betas"], [group["weight_decay"] for group in groups]))
         return torch.optim.SGD(groups, lr=0.1)
 
-    monkeypatch.setattr(training.torch.optim, "AdamW", optimizer)
+    monkeypatch.setattr(torch.optim, "AdamW", optimizer)
     monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda _, clip: seen.append(clip) or torch.ones(()))
     history = train(model_of(), batches_of(2), steps=20, lr=1)
     assert seen[:2] == [((0.9, 0.99), [0.1, 0.0]), 1.0]
@@ -143,17 +132,6 @@ def test_a_long_gradient_is_scaled_down_to_clip(gradients, clip):
     assert norm > 0.02
     expected = gradients[0] * (0.01 / norm if clip == 0.01 else 1)
     torch.testing.assert_close(gradients[1], expected, rtol=1e-4, atol=0)
-
-
-def test_accumulated_batches_count_as_one_large_batch(gradients):
-    small = with_ignored(batches_of(4, 1, 3))
-    large = [tuple(torch.cat(part) for part in zip(*small))]
-    histories = [
-        train(model_of(drop_rate=0.0), loader, steps=1, lr=0.1, clip=None, accumulation=number)
-        for loader, number in ((small, 3), (large, 1))
-    ]
-    torch.testing.assert_close(gradients[0], gradients[1])
-    assert histories[0].losses == pytest.approx(histories[1].losses)
 
 
 def test_what_was_computed_before_does_not_count_and_nothing_is_left(gradients):
@@ -212,8 +190,6 @@ class Counted(list):
     [
         ({"steps": 7}, 7, 7),
         ({"epochs": 2}, 6, 6),
-        ({"epochs": 3, "accumulation": 2}, 4, 8),
-        ({"steps": 2, "accumulation": 4}, 2, 8),
     ],
     ids=str,
 )
@@ -424,7 +400,7 @@ def test_a_run_that_goes_wrong_stops_and_keeps_the_weights_before_that_step(kind
     torch.manual_seed(0)
     rates = iter([0.01, 0.01 * (1 + math.cos(math.pi / 4)) / 2])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "learning_rate", lambda *_, **__: next(rates))
+        patch.setattr(loop, "learning_rate", lambda *_, **__: next(rates))
         train(good, batches_of(4), steps=2, lr=0.01)
     assert not any(changed(model, weights_of(good)))
 
@@ -437,7 +413,7 @@ WRONG = [
     ({"epochs": 0}, ValueError, "epochs must be at least 1, not 0"),
     ({"epochs": "1"}, TypeError, "epochs must be an integer"),
     ({"epochs": 1, "loader": iter(batches_of(1))}, TypeError, "length.* list_iterator .*steps"),
-    ({"epochs": 1, "accumulation": 2}, ValueError, "1 epochs have 1 batches.* step of 2"),
+    ({"epochs": 1, "loader": []}, ValueError, "no batches"),
     ({"steps": 3, "loader": []}, ValueError, "no batches"),
     ({"steps": 3, "loader": iter(batches_of(1, 1))}, ValueError, r"no batches \(left\).*generator"),
     ({"steps": 3, "loader": [(some_ids(1, 3), torch.full((1, 3), -100))]}, ValueError, "no targets.* -100"),
@@ -533,139 +509,3 @@ def test_a_stored_notebook_keeps_nothing_of_a_bar(tmp_path, monkeypatch):
     notebook = renewed(path)
     assert [[output.get("text") for output in cell.outputs] for cell in notebook.cells] == [[], ["kept\n"], []]
     assert "widgets" not in notebook.metadata
-
-
-# The command line
-
-TINY = ["--emb-dim=4", "--n-layers=1", "--n-heads=2", "--context-length=4", "--batch-size=2", "--steps=2"]
-LINE = r"step \d: held-out loss \d+\.\d{3}"
-
-
-@pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("One small step after the other, and then the next one.\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def ids(tmp_path):
-    path = tmp_path / "ids.npy"
-    np.save(path, np.arange(100, dtype=np.uint16) % 7)
-    return path
-
-
-def test_a_text_becomes_a_model_that_generates(text, tmp_path, capsys):
-    folder = tmp_path / "a" / "model"
-    assert main([str(text), "--out", str(folder), *TINY]) == 0
-    out, err = capsys.readouterr()
-    *lines, last = out.splitlines()
-    assert [re.fullmatch(LINE, line) is not None for line in lines] == [True] * 3
-    assert float(lines[0].split()[-1]) == pytest.approx(math.log(50257), abs=0.1)
-    assert (last, err) == (f"written: load_gpt2({str(folder)!r}) reads it", "")
-    model = load_gpt2(folder)
-    assert (model.config.vocab_size, model.config.context_length, model.config.n_layers) == (50257, 4, 1)
-    assert generate(model, text_to_ids("One").unsqueeze(0), 3).shape == (1, 4)
-
-
-def test_ids_become_the_model_that_was_trained(ids, tmp_path, capsys):
-    arguments = [str(ids), "--lr", "0.05", "--seed", "3", *TINY, "--steps", "40"]
-    assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
-    losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()[:-1]]
-    assert losses[0] == pytest.approx(math.log(7), abs=0.1)
-    assert losses[-1] < losses[0] - 0.3, "after one number, always the same one comes"
-    model = load_gpt2(tmp_path / "one")
-    assert model.config.vocab_size == 7
-    held_out = make_loader(np.load(ids)[-10:], context_length=4, stride=4, batch_size=2, drop_last=False)
-    assert evaluate(model, held_out) == pytest.approx(losses[-1], abs=6e-4)
-    assert main([*arguments, "--out", str(tmp_path / "two"), "--vocab-size", "9"]) == 0
-    assert load_gpt2(tmp_path / "two").config.vocab_size == 9
-    assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
-    assert all(map(torch.equal, weights_of(model), weights_of(load_gpt2(tmp_path / "one"))))
-
-
-def test_two_windows_are_enough(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for num_tokens, status in ((10, 0), (9, 2)):
-        assert main([saved(tmp_path, np.arange(num_tokens)), "--out", "model", *TINY]) == status
-
-
-def test_hugging_face_computes_the_same(ids, tmp_path, capsys):
-    from transformers import GPT2LMHeadModel, logging
-
-    logging.disable_progress_bar()
-    assert main([str(ids), "--out", str(tmp_path / "model"), *TINY]) == 0
-    theirs, ours = GPT2LMHeadModel.from_pretrained(tmp_path / "model").eval(), load_gpt2(tmp_path / "model")
-    torch.testing.assert_close(theirs(some_ids(2, 4, vocab_size=7)).logits, ours(some_ids(2, 4, vocab_size=7)))
-
-
-def saved(tmp_path, array):
-    np.save(tmp_path / "some.npy", array)
-    return "some.npy"
-
-
-def written(tmp_path, content, name="some.npy"):
-    (tmp_path / name).write_bytes(content)
-    return name
-
-
-BAD = {
-    "missing": (lambda path: ["nowhere.txt"], "nowhere.txt"),
-    "missing ids": (lambda path: ["nowhere.npy"], "nowhere.npy"),
-    "folder": (lambda path: [str(path)], "no file"),
-    "no text": (lambda path: [written(path, b"\x89PNG\xff", "picture.png")], "not UTF-8"),
-    "empty": (lambda path: [written(path, b"", "empty.txt")], "empty"),
-    "short": (lambda path: [written(path, b"Too short", "short.txt")], "2 tokens.*context_length 4 .*10"),
-    "vocabulary of a text": (lambda path: [written(path, b"A text", "a.txt"), "--vocab-size", "9"], "vocab-size"),
-    "no array": (lambda path: [written(path, b"hello")], "not a NumPy array"),
-    "empty array": (lambda path: [written(path, b"")], "not a NumPy array"),
-    "pickle": (lambda path: [saved(path, np.array([print], dtype=object))], "not a NumPy array"),
-    "floating-point": (lambda path: [saved(path, np.ones(30))], r"one row of integers, not float64 of shape \(30,\)"),
-    "rows": (lambda path: [saved(path, np.ones((5, 6), int))], r"one row of integers, not int64 of shape \(5, 6\)"),
-    "no ids": (lambda path: [saved(path, np.ones(0, int))], "one row of integers"),
-    "negative": (lambda path: [saved(path, np.arange(-1, 30))], "from -1 to 29.* 0..29"),
-    "too large": (lambda path: [saved(path, np.arange(30)), "--vocab-size", "20"], "from 0 to 29.* 0..19"),
-    "heads": (lambda path: [saved(path, np.arange(30)), "--n-heads", "3"], "emb_dim 4 .* n_heads 3"),
-    "steps": (lambda path: [saved(path, np.arange(30)), "--steps", "0"], "steps must be at least 1"),
-    "context_length": (lambda path: [saved(path, np.arange(30)), "--context-length", "-1"], "context_length"),
-    "seed": (lambda path: [saved(path, np.arange(30)), "--seed", str(2**65)], "Overflow|seed"),
-    "diverges": (lambda path: [saved(path, np.arange(30)), "--lr", "1e39"], "step 2 of 2.*smaller lr"),
-    "out": (lambda path: [saved(path, np.arange(30)), "--out", "some.npy"], "some.npy is not a folder"),
-    "out in a file": (lambda path: [saved(path, np.arange(30)), "--out", "some.npy/x"], "some.npy is not a folder"),
-}
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_what_cannot_be_trained_on_is_one_line(kind, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    arguments, said = BAD[kind]
-    assert main(["--out", "model", *TINY, *arguments(tmp_path)]) == 2
-    err = capsys.readouterr().err
-    assert re.fullmatch(rf"python -m utils\.training: error: .*({said}).*\n", err), err
-    assert not (tmp_path / "model").exists()
-
-
-def test_without_safetensors_it_is_said_before_anything_is_done(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "safetensors" else name)
-    assert main(["nowhere.txt", "--out", str(tmp_path / "model")]) == 2
-    assert re.fullmatch(r".*safetensors.*pip install.*pretrained.*\n", capsys.readouterr().err)
-
-
-def test_an_interrupt_is_one_line_and_nothing_is_written(ids, tmp_path, monkeypatch, capsys):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(training, "evaluate", interrupted)
-    assert main([str(ids), "--out", str(tmp_path / "model"), *TINY]) == 130
-    assert capsys.readouterr() == ("", "interrupted: no model was written\n")
-    assert not (tmp_path / "model").exists()
-
-
-def test_it_runs_as_a_program(ids, tmp_path):
-    command = [sys.executable, "-W", "error", "-m", "utils.training"]
-    found = subprocess.run(
-        [*command, str(ids), "--out", str(tmp_path / "model"), *TINY], capture_output=True, text=True, cwd=ROOT
-    )
-    assert (found.returncode, found.stderr) == (0, "")
-    assert re.fullmatch(rf"({LINE}\n){{3}}written: .*\n", found.stdout)
-    assert json.loads((tmp_path / "model" / "config.json").read_text())["n_embd"] == 4

@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from utils.files import replacing
 from utils.gpt import GPTConfig, GPTModel
 
 _PUBLISHED = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
@@ -54,24 +55,33 @@ def load_gpt2(name_or_folder: str | Path = "gpt2") -> GPTModel:
     return model.eval()
 
 
-def save_gpt2(model: GPTModel, folder: Path) -> None:
+def save_gpt2(model: GPTModel, folder: str | Path) -> None:
     """Write a model in the published form: config.json and model.safetensors, as `load_gpt2` reads them.
 
     Args:
-        model: with biases in its attention layers (qkv_bias=True), as GPT-2 has them.
+        model: where it has no biases for queries, keys and values, as GPT-2 has them, zeros are written.
         folder: made where it does not exist.
+
+    Raises:
+        OSError: a file cannot be written; the weights that were there are as they were.
     """
+    folder = Path(folder)
     config, state, tensors = model.config, model.state_dict(), {}
     for name, shape, parameters in _layout(config):
-        parts = _transposed(name, shape, [state[parameter] for parameter in parameters])
+        missing = torch.zeros(shape[-1] // len(parameters))  # biases that the model does without
+        parts = _transposed(name, shape, [state.get(parameter, missing) for parameter in parameters])
         tensors[name] = torch.cat(parts, dim=-1).contiguous()
     settings = {"model_type": "gpt2", "vocab_size": config.vocab_size, "n_positions": config.context_length}
     settings |= {"n_embd": config.emb_dim, "n_head": config.n_heads, "n_layer": config.n_layers}
     settings |= dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), config.drop_rate)
     settings["tie_word_embeddings"] = config.tie_weights
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    for name, content in {
+        "model.safetensors": save(tensors, metadata={"format": "pt"}),
+        "config.json": (json.dumps(settings, indent=2) + "\n").encode(),
+    }.items():
+        with replacing(folder / name) as file:
+            file.write(content)
 
 
 def _fetch(name: str) -> Path:
