@@ -32,7 +32,7 @@ from lessons import (
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
 CORE = 60  # minutes
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
-TAGS = {"nbval-ignore-output", "live-slider", "raises-exception"}
+TAGS = {"nbval-ignore-output", "live-slider", "raises-exception", "slow"}
 # What would be different on another machine, in another folder or on another day.
 UNSTABLE = {
     "a memory address": r"0x[0-9a-fA-F]{8,}",
