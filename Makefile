@@ -60,6 +60,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/class_progress.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/processes.py
+	$(BIN)/python benchmarks/corpus.py
 
 # Do the tests notice faults in utils? Not in CI: it takes about 25 minutes.
 mutants: .venv/mutants-ready

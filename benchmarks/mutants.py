@@ -28,7 +28,12 @@ from report import machine, publish
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "utils").glob("*.py") if path.stem != "__init__")
 # Test files to run besides tests/test_<module>.py and the doctests of the module.
-ALSO = {"attention": ["cache"], "gpt": ["cache", "decoding"]}
+ALSO = {
+    "attention": ["cache"],
+    "files": ["corpus", "processes"],
+    "gpt": ["cache", "decoding"],
+    "progress_bar": ["training"],
+}
 NEW = "NEW"  # a survivor that has no reason yet
 SECONDS = 0.5  # of a processor: a test that needs more is left out
 # Imported once, not in each process; nothing that imports utils may be among them.

@@ -63,7 +63,7 @@ def main() -> None:
     facts = machine() | {"emb_dim": EMB_DIM, "n_layers": N_LAYERS, "context_length": CONTEXT_LENGTH}
     facts["batch_size"] = BATCH_SIZE
     del facts["torch_threads"]  # they vary
-    print(words(facts), "(two minutes)\n", flush=True)
+    print(words(facts), "(five minutes)\n", flush=True)
     rows, bars = [], {}
     for vocab_size in VOCAB_SIZES:
         config = GPTConfig(vocab_size, CONTEXT_LENGTH, EMB_DIM, N_HEADS, N_LAYERS, drop_rate=0.0, qkv_bias=False)

@@ -41,9 +41,11 @@ from utils.plots import (
     plot_lines,
     plot_matrices,
     plot_merges,
+    plot_parallel,
     plot_plane,
     plot_predictions,
     plot_route,
+    plot_stacks,
     plot_tokens,
     plot_verdicts,
     plot_weighted_sum,
@@ -85,10 +87,19 @@ FIGURES = {
     "heads": lambda word, of: plot_heads(torch.as_tensor(of([[0.25, 0.5, 1.0, 2.0]])), 2),
     "block": lambda word, of: plot_block(small_gpt().blocks[0], 8),
     "gpt": lambda word, of: plot_gpt(small_gpt()),
+    "parallel": lambda word, of: plot_parallel(small_gpt(), 4, 16),
+    "stacks": lambda word, of: plot_stacks({word: of([0.25, 0.75]), "b": of([1.0, 2.0])}, [word, 7], word, word),
     "bars": lambda word, of: plot_bars({word: of([0.25, 0.75])}, [word, 7], word),
     "lines": lambda word, of: plot_lines({word: {word: of([0.5, 2.0]), "": [2, 1]}}, of([1.0, 4.0]), word, True),
 }
-NO_WORDS = "route", "flow", "heads", "block", "gpt"  # of the caller's: those are drawn with words of the course
+NO_WORDS = (
+    "route",
+    "flow",
+    "heads",
+    "block",
+    "gpt",
+    "parallel",
+)  # of the caller's: those are drawn with words of the course
 every_figure = pytest.mark.parametrize("name", FIGURES)
 WORD = "_$\\frac$の👍ש\t" + 200 * "long words "
 
@@ -875,6 +886,41 @@ def test_bars_with_long_names():
     assert notes(fig.axes[0])[0] == "1,234,567"
     assert {label.get_rotation() for label in fig.axes[0].get_xticklabels()} == {90}
     assert notes(plot_bars({"": [0.5] * 13}, range(13), "y").axes[0]) == [], "too many for numbers"
+
+
+def test_stacks_lie_on_each_other_and_have_their_sum_above():
+    [ax] = plot_stacks({"weights": [1, 2], "logits": [0.5, 6]}, ["1", "8"], "GB", "windows").axes
+    assert [[(bar.get_y(), bar.get_height()) for bar in bars] for bars in ax.containers] == [
+        [(0, 1), (0, 2)],
+        [(1, 0.5), (2, 6)],
+    ]
+    assert notes(ax) == ["1.5", "8.0"]
+    assert tick_words(ax.xaxis) == ["1", "8"]
+    assert len({bars[0].get_hatch() for bars in ax.containers}) == 2, "no part depends on colour alone"
+    with pytest.raises(ValueError, match="cannot be negative"):
+        plot_stacks({"weights": [-1.0]}, ["1"], "GB")
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_parallel_names_what_each_device_holds_and_sends(tied):
+    model = small_gpt(n_layers=3, tie_weights=tied)
+    [ax] = plot_parallel(model, 4, 16).axes
+    found = notes(ax)
+    starts = [found.index(title) for title in ("Data parallel", "Tensor parallel", "Pipeline parallel")]
+    data, tensor, pipeline = (found[a:b] for a, b in zip(starts, [*starts[1:], None]))
+    block = sum(p.numel() for p in model.blocks[0].parameters())
+    assert data.count("blocks[0]") == 2
+    assert data.count(f"{block:,}") == 6
+    assert f"{sum(p.numel() for p in model.parameters()):,}" in data[-1]
+    assert {"rows 0 to 1", "rows 2 to 3"} <= {*data}
+    half = sum(p.numel() // (1 + (p.dim() == 2 or name.endswith("widen.bias")))
+               for name, p in model.blocks[0].named_parameters())  # fmt: skip
+    assert tensor.count("½ blocks[2]") == 2
+    assert tensor.count(f"{half:,}") == 6
+    assert f"{4 * 16 * 8}" in tensor[-1]
+    first, second = pipeline[: pipeline.index("device 1")], pipeline[pipeline.index("device 1") :]
+    assert {"embedding", "blocks[0]", "blocks[1]"} <= {*first}
+    assert {"blocks[2]", "final_norm", "out_head"} <= {*second}
 
 
 def test_lines():

@@ -8,6 +8,7 @@ from utils.plots.canvas import AXIS_COLOURS, INK, PAPER, TOKEN_FILLS, as_png, sh
 from utils.plots.charts import plot_bars, plot_counts, plot_lines
 from utils.plots.diagrams import plot_flow
 from utils.plots.heads import plot_heads
+from utils.plots.machines import plot_parallel, plot_stacks
 from utils.plots.maps import plot_attention, plot_matrices, plot_verdicts
 from utils.plots.models import plot_block, plot_gpt
 from utils.plots.text import ROUTE, plot_merges, plot_route, plot_tokens
@@ -31,9 +32,11 @@ __all__ = [
     "plot_lines",
     "plot_matrices",
     "plot_merges",
+    "plot_parallel",
     "plot_plane",
     "plot_predictions",
     "plot_route",
+    "plot_stacks",
     "plot_tokens",
     "plot_verdicts",
     "plot_weighted_sum",
