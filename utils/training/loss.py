@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.gpt import evaluating
-from utils.training.processes import IGNORED, original, rank_and_world_size, summed, without_averaging
+from utils.training.processes import IGNORED, averaging, original, rank_and_world_size, summed
 
 ADVICE = "a list or a DataLoader can be iterated over again, a generator only once"
 Batches = Iterable[tuple[Tensor, Tensor]]
@@ -55,12 +55,10 @@ def add_gradients(model: nn.Module, input_ids: Tensor, target_ids: Tensor, accum
     if num_targets == 0:
         raise ValueError(f"a batch has no targets: all of them are {IGNORED}")
     total, world_size = 0.0, rank_and_world_size()[1]
-    *parts, last = zip(input_ids.chunk(accumulation), target_ids.chunk(accumulation))
-    with without_averaging(model):  # once is enough, after the last part
-        for part in parts:
+    parts = [*zip(input_ids.chunk(accumulation), target_ids.chunk(accumulation))]
+    for number, part in enumerate(parts, start=1):
+        with averaging(model, number == len(parts)):  # once is enough, after the last part
             loss = _summed_loss(model, *part) * world_size / num_targets  # of which the processes' mean is taken
             loss.backward()
-            total += loss.item()
-    loss = _summed_loss(model, *last) * world_size / num_targets
-    loss.backward()
-    return summed(total + loss.item(), loss.device) / world_size
+        total += loss.item()
+    return summed(total, _device(model)) / world_size

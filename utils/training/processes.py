@@ -86,9 +86,9 @@ def original(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
-def without_averaging(model: nn.Module) -> AbstractContextManager:
-    """Return a context in which backward() adds up gradients in this process alone."""
-    return model.no_sync() if isinstance(model, DistributedDataParallel) else nullcontext()
+def averaging(model: nn.Module, averages: bool) -> AbstractContextManager:
+    """Return a context in which backward() averages gradients, or only adds them up in this process."""
+    return nullcontext() if averages or not isinstance(model, DistributedDataParallel) else model.no_sync()
 
 
 def summed(number: float, device: torch.device) -> float:
