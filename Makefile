@@ -35,7 +35,7 @@ test: $(READY) lint
 
 # Two workers, each with its own server and browser; the tests of one lesson stay together.
 # The pages of the site are tested as they were last built.
-test-browser: .venv/browser-ready tests/browser/node_modules/.package-lock.json docs
+test-browser: .venv/browser-ready docs
 	$(BIN)/python tests/browser/chrome.py
 	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
 
@@ -68,17 +68,17 @@ mutants: .venv/mutants-ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py
 
 # The site is built from scratch, because a page may show parts of other files. A warning is an error.
-docs: .venv/docs-ready docs/node_modules/.package-lock.json
+docs: .venv/docs-ready
 	rm -rf docs/_build
 	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
-	$(BIN)/python docs/check_links.py docs/_build/html
+	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 
 docs-serve: docs
 	@echo 'The site is at http://127.0.0.1:$(DOCS_PORT); Ctrl+C ends it.'
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(DOCS_PORT)
 
 clean:
-	rm -rf docs/_build docs/node_modules tests/browser/node_modules
+	rm -rf docs/_build
 	rm -rf .venv *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
@@ -101,9 +101,4 @@ $(READY): pyproject.toml constraints.txt $(wildcard etc/*/*)
 # What only the site, the browser tests or the mutants need is installed when they do.
 .venv/%-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
-	touch $@
-
-%/node_modules/.package-lock.json: %/package.json %/package-lock.json
-	@command -v node >/dev/null && command -v npm >/dev/null || { echo 'Node.js 18 or newer with npm is needed for $*.' >&2; exit 1; }
-	npm ci --prefix $* --no-audit --no-fund --loglevel=error
 	touch $@

@@ -108,7 +108,7 @@ def survives(module: str, code: str, mutant: str, stamp: int) -> bool:
 def settle(base: str) -> None:
     """Give a worker its own copy of the course."""
     folder = Path(base, str(os.getpid()))
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "node_modules", "__pycache__", "_build"))
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "_build"))
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     os.environ["PYTHONPATH"] = str(folder)  # for tests that start a process

@@ -6,15 +6,15 @@ import tomllib
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-sys.path[:0] = [str(DOCS), str(DOCS.parent)]
+sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
 about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-project = html_title = about["name"]
+project = about["name"]
 language = "en"
 smartquotes = False  # in a course on tokens, "--" must not become a dash, nor straight quotes curly ones
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "data/README.md"]
-exclude_patterns = [".*", "docs/_build", "docs/node_modules"]
+exclude_patterns = [".*", "docs/_build"]
 
 extensions = [
     "myst_nb",
@@ -22,7 +22,9 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "maths",
-    "sphinx_course",
+    "content",
+    "figures",
+    "about",
 ]
 
 # Notebooks: what is stored is what is shown.
@@ -32,7 +34,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_heading_slug_func = "course.slug"
 
-html_math_renderer = "katex"
+html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -45,7 +47,8 @@ copybutton_selector = "div.highlight pre:not(.cell_output *)"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-html_theme = "sphinx_book_theme"
+html_theme = "furo"
+html_title = project
 html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_css_files = ["course.css"]
@@ -54,27 +57,10 @@ html_favicon = "_static/logo.svg"
 html_extra_path = ["_extra"]
 html_show_copyright = html_show_sphinx = False
 html_use_index = html_domain_indices = False
-html_context = {"default_mode": "auto"}
-html_theme_options = {
-    "home_page_in_toc": True,
-    "navbar_persistent": [],
-    "use_download_button": False,  # it offers formats that do not work; article-header-buttons.html has our own
-    "use_fullscreen_button": False,
-    "back_to_top_button": False,  # it would cover the text
-    "show_toc_level": 2,
-    "footer_content_items": ["extra-footer.html"],
-    "extra_footer": "<p>Lessons and figures: CC BY 4.0. Code: Apache-2.0.</p>",
-}
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
 
-# Binder fetches the course from a public address: without one there is no such button. Colab fetches
-# the notebook alone, without utils/ and data/, so its button would not work.
-if repository := os.environ.get("REPOSITORY_URL"):
-    html_theme_options |= {
-        "repository_url": repository,
-        "repository_branch": os.environ.get("REPOSITORY_BRANCH", "main"),
-        "use_repository_button": True,
-        "launch_buttons": {
-            "binderhub_url": "https://mybinder.org",
-            "notebook_interface": "jupyterlab",
-        },
-    }
+# The links to the source and for mistakes need the repository's address, Binder's button too. (Colab fetches the
+# notebook alone, without utils/ and data/.) Social cards and the sitemap need the site's.
+repository = os.environ.get("REPOSITORY_URL", "").rstrip("/")
+html_context = {"repository": repository, "branch": os.environ.get("REPOSITORY_BRANCH", "main")}
+html_baseurl = os.environ.get("SITE_URL", "")

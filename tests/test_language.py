@@ -79,7 +79,7 @@ SOURCES = [
     for folder in ("utils", "tests", "docs", "benchmarks", "notebooks", ".")
     for path in sorted((ROOT / folder).glob("*" if folder == "." else "**/*"))
     if path.suffix in WRITTEN
-    and not {"node_modules", "_build", "_extra", ".ipynb_checkpoints"} & {*path.parts}
+    and not {"_build", "_extra", ".ipynb_checkpoints"} & {*path.parts}
     and path.name != "test_language.py"
 ]
 

@@ -1,12 +1,12 @@
 """The site: what it reads from the lessons, and the check of its links. `make docs` proves that it builds."""
 
-import json
 import re
 from pathlib import Path
 
 import check_links
 import course
 import lessons
+import maths
 import pages
 import pytest
 from lessons import ROOT
@@ -135,11 +135,11 @@ def test_names_of_the_notation_are_in_the_lesson_that_is_said_to_have_them_first
         assert re.search(rf"\b{name.strip('`')}\b", LESSONS[number].text), f"{name} is not in lesson {number}"
 
 
-def test_katex_is_pinned_and_its_lock_names_no_host():
-    wanted = json.loads((ROOT / "docs" / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    lock = (ROOT / "docs" / "package-lock.json").read_text(encoding="utf-8")
-    assert json.loads(lock)["packages"]["node_modules/katex"]["version"] == wanted["katex"]
-    assert "resolved" not in lock
+@pytest.mark.parametrize(("formula", "problem"), [(r"\foo x", r"\\foo is not known"), (r"\frac{1", "no partner")])
+def test_a_formula_that_cannot_be_read_is_named(formula, problem):
+    assert "<mfrac>" in maths.mathml(r"\frac{1}{2}", display=True)
+    with pytest.raises(ValueError, match=problem):
+        maths.mathml(formula, display=False)
 
 
 GOOD = {

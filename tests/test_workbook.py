@@ -220,7 +220,7 @@ def test_a_wrong_command_gets_one_line(tmp_path, arguments, told):
 def test_the_suite_and_git_never_look_into_work(tmp_path):
     """Whatever a learner leaves there: solved exercises, a misspelled word, a test that fails."""
     checkout = tmp_path / "checkout"
-    not_copied = shutil.ignore_patterns(".venv", ".git", "node_modules", "_build", "work", "__pycache__", ".hypothesis")
+    not_copied = shutil.ignore_patterns(".venv", ".git", "_build", "work", "__pycache__", ".hypothesis")
     shutil.copytree(ROOT, checkout, ignore=not_copied)
     lines = [
         "ruff check --no-cache .",

@@ -9,11 +9,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from lessons import ROOT
 from playwright.sync_api import BrowserContext, Request, Response, Route
 
 SITE = Path(os.environ.get("SITE_DIR", ROOT / "docs" / "_build" / "html"))
-AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 REDIRECT = 'http-equiv="refresh"'
 WIDTHS, SCHEMES = (390, 1440), ("light", "dark")
 
@@ -74,13 +74,12 @@ class Shown:
     def at(self, width: int, scheme: str) -> None:
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(color_scheme=scheme)
-        self.page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
+        self.page.wait_for_function("scheme => matchMedia(`(prefers-color-scheme: ${scheme})`).matches", arg=scheme)
 
     def unfold(self, unfolded: bool) -> None:
         self.page.evaluate("open => document.querySelectorAll('details').forEach(d => { d.open = open; })", unfolded)
 
     def barriers(self) -> list[str]:
         """Return what axe-core complains about."""
-        self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run({resultTypes: ['violations']}).then(result => result.violations)")
+        found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
         return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]

@@ -100,7 +100,7 @@ def _show(link: Path, folder: Path) -> None:
         pass
     except OSError:  # Windows, where not everyone may make one
         part = link.with_name(f".{link.name}.{os.getpid()}")
-        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("_build", "node_modules", "__pycache__"))
+        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("_build", "__pycache__"))
         part.rename(link)
 
 

@@ -1,6 +1,6 @@
 """Make up a class: a notebook per learner and lesson, with verdicts as its checks would store them.
 
-.venv/bin/python docs/made_up_class.py FOLDER 24 4    (24 learners, lesson 4)
+.venv/bin/python docs/_ext/made_up_class.py FOLDER 24 4    (24 learners, lesson 4)
 """
 
 import json
@@ -13,7 +13,7 @@ from utils.workbook.report import as_text, in_words, report
 from utils.workbook.saved import TASK, fresh, lesson_files
 from utils.workbook.submissions import RESULTS, read_submissions
 
-BUILD = Path(__file__).resolve().parent / "_build"
+BUILD = Path(__file__).resolve().parents[1] / "_build"
 
 
 def hand_in(folder: Path, learners: int, lessons: list[int], seed: int = 0) -> None:

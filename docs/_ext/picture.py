@@ -1,4 +1,4 @@
-"""Draw README's picture from the course's own figures:  .venv/bin/python docs/picture.py"""
+"""Draw README's picture from the course's own figures:  .venv/bin/python docs/_ext/picture.py"""
 
 import io
 from pathlib import Path
@@ -44,4 +44,4 @@ flow = plot_flow(
 )
 left = joined([pixels(tokens), pixels(plot_predictions(pieces[:-1], pieces[1:]))], axis=0)
 whole = joined([pixels(plot_route("IDs", "attention")), joined([left, pixels(flow)], axis=1)], axis=0)
-matplotlib.image.imsave(Path(__file__).parent / "picture.png", whole, pil_kwargs={"optimize": True})
+matplotlib.image.imsave(Path(__file__).parents[1] / "picture.png", whole, pil_kwargs={"optimize": True})

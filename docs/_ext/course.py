@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Check a built site: every link within it leads somewhere, and nothing is loaded from another host.
 
-python docs/check_links.py docs/_build/html
+python docs/_ext/check_links.py docs/_build/html
 """
 
 import re

@@ -1,8 +1,6 @@
-"""What Sphinx does for this course beyond its extensions: generated parts, alt texts for figures, descriptions."""
+"""The parts of pages that are made from the lessons and from the code, so that nothing is written twice."""
 
 from functools import partial
-from html import escape
-from textwrap import shorten
 
 import course
 import made_up_class
@@ -40,19 +38,6 @@ def mark_code(app: Sphinx, what: str, name: str, thing: object, options: dict, l
     lines[:] = pages.docstring("\n".join(lines)).splitlines()
 
 
-class Figures(SphinxTransform):
-    """Give each picture of a notebook its alt text, and a frame that scrolls where the screen is narrow."""
-
-    default_priority = 400
-
-    def apply(self, **kwargs: object) -> None:
-        for bundle in [*self.document.findall(is_mime_bundle)]:
-            kinds = {kind["mime_type"]: kind for kind in bundle.children}
-            for image in [*bundle.findall(nodes.image)]:
-                image["alt"] = kinds["text/plain"].astext()
-                image.replace_self(nodes.container("", image.copy(), classes=["paper"]))
-
-
 class LiveSliders(SphinxTransform):
     """Say under a cell with a slider why nothing is shown there."""
 
@@ -75,25 +60,9 @@ class FieldDashes(SphinxTransform):
                 text.parent.replace(text, nodes.Text(" – "))
 
 
-def is_mime_bundle(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
-
-
-def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give each page its first sentences as its description, and each lesson the address of its notebook."""
-    first = next(doctree.findall(nodes.paragraph), None) if doctree else None
-    if first:
-        words = escape(shorten(first.astext(), 160, placeholder=" …"))
-        context["metatags"] += f'<meta name="description" content="{words}" />\n'
-    if pagename.startswith("notebooks/"):
-        context["notebook"] = context["pathto"](f"_sources/{context['sourcename']}", 1)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, at 500
-    app.add_transform(Figures)
     app.add_transform(LiveSliders)
     app.add_transform(FieldDashes)
-    app.connect("html-page-context", describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
