@@ -56,6 +56,7 @@ html_js_files = [("course.js", {"defer": "defer"})]
 html_favicon = "_static/logo.svg"
 html_extra_path = ["_extra"]
 html_show_copyright = html_show_sphinx = False
+html_sourcelink_suffix = ""  # a downloaded notebook keeps its name
 html_use_index = html_domain_indices = False
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
 
