@@ -23,7 +23,8 @@ extensions = [
     "sphinx_copybutton",
     "maths",
     "content",
-    "figures",
+    "cells",
+    "lesson_page",
     "about",
 ]
 
@@ -58,7 +59,32 @@ html_extra_path = ["_extra"]
 html_show_copyright = html_show_sphinx = False
 html_sourcelink_suffix = ""  # a downloaded notebook keeps its name
 html_use_index = html_domain_indices = False
-pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+html_theme_options = {
+    "top_of_page_buttons": [],  # the links to the source are at the end, in words
+    "light_css_variables": {
+        "color-brand-primary": "#00588a",
+        "color-brand-content": "#00588a",
+        "color-brand-visited": "#6b3f87",
+        "asks": "#8a4b00",  # a question
+        "asks-ground": "#fff6e0",
+        "turn": "#00664c",  # the reader's turn
+        "turn-ground": "#eef8f3",
+        "code-line": "#9cc4e0",
+        "figures": "none",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7cc4f2",
+        "color-brand-content": "#7cc4f2",
+        "color-brand-visited": "#d3a6ee",
+        "asks": "#ffc266",
+        "asks-ground": "#2b2416",
+        "turn": "#6fd3ab",
+        "turn-ground": "#14261f",
+        "code-line": "#2f5f80",
+        "figures": "invert(1) hue-rotate(180deg)",  # dark paper; each colour keeps its hue
+    },
+}
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-dark"
 
 # The links to the source and for mistakes need the repository's address, Binder's button too. (Colab fetches the
 # notebook alone, without utils/ and data/.) Social cards and the sitemap need the site's.

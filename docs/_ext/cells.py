@@ -1,0 +1,103 @@
+"""The cells of a lesson on its page: figures with their words; plot code and outputs to be predicted are folded."""
+
+import ast
+import base64
+import io
+import re
+from html import escape
+from pathlib import Path
+
+import course
+from docutils import nodes
+from PIL import Image
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+from utils.plots import ROUTE
+
+OUTPUT_FOLD = "Made your prediction? Show the output"
+
+
+class Cells(SphinxTransform):
+    """Give each cell of a notebook its form on the page."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for cell in [*self.document.findall(lambda node: has_class(node, "cell"))]:
+            source, output = cell.children[0], cell.children[1] if len(cell.children) > 1 else None
+            if "plots.plot_route(" in source.astext():
+                cell.replace_self(route_strip(source.astext()))
+                continue
+            for bundle in [*cell.findall(is_mime_bundle)]:
+                frame_pictures(bundle, Path(self.env.srcdir))
+            for printed in output.findall(nodes.literal_block) if output else ():
+                if is_table(printed.astext()):
+                    printed["classes"].append("aligned")
+            if "tag_figure" in cell["classes"]:
+                fold(source, source.astext().splitlines()[0].removeprefix("# "), "plot-code")
+            if "tag_predicted" in cell["classes"] and output:
+                fold(output, OUTPUT_FOLD, "prediction")
+
+
+def frame_pictures(bundle: nodes.container, root: Path) -> None:
+    """Put each picture of an output into the page itself, with its alt text, in a frame that scrolls if it must."""
+    words = {kind["mime_type"]: kind for kind in bundle.children}["text/plain"].astext()
+    for image in [*bundle.findall(nodes.image)]:
+        png = smaller((root / image["uri"]).read_bytes())
+        width, height = (f' {side}="{image[side].removesuffix("px")}"' for side in ("width", "height"))
+        address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+        style = f'style="--natural: {image["width"].removesuffix("px")}px"'
+        html = f'<div class="paper"><img src="{address}" alt="{escape(words)}"{width}{height} {style} /></div>'
+        image.replace_self(nodes.raw("", html, format="html"))
+
+
+def smaller(png: bytes) -> bytes:
+    """Return a picture with a palette of 256 colours, which takes a third of the bytes."""
+    reduced = io.BytesIO()
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(reduced, "PNG", optimize=True)
+    return min(reduced.getvalue(), png, key=len)
+
+
+def route_strip(source: str) -> nodes.bullet_list:
+    """Return the route that a cell draws as links to the lessons: on a narrow screen it wraps, and is still read."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    route = next(call for call in calls if getattr(call.func, "attr", None) == "plot_route")
+    drawn = [ROUTE.index(argument.value) for argument in (*route.args, *(word.value for word in route.keywords))]
+    at = {lesson.station: lesson for lesson in reversed(course.read_lessons())}
+    strip = nodes.bullet_list(classes=["route-strip"])
+    for index, station in enumerate(ROUTE):
+        mark = nodes.strong if drawn[0] <= index <= drawn[-1] else nodes.inline
+        target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/notebooks/{at[station].path.stem}"}
+        link = addnodes.pending_xref("", nodes.inline("", station), refexplicit=True, refwarn=True, **target)
+        strip += nodes.list_item("", nodes.paragraph("", "", mark("", "", link)))
+    return strip
+
+
+def is_table(text: str) -> bool:
+    """Whether a text has columns: lines in which words are kept apart by several spaces."""
+    return len(re.findall(r"\S {2,}\S.*$", text, re.MULTILINE)) > 1
+
+
+def fold(node: nodes.Element, summary: str, kind: str) -> None:
+    """Put a part of a page into a <details> that is closed at first."""
+    opening = f'<details class="{kind}"><summary>{escape(summary)}</summary>'
+    ends = [nodes.raw("", html, format="html") for html in (opening, "</details>")]
+    index = node.parent.index(node)
+    node.parent.insert(index + 1, ends[1])
+    node.parent.insert(index, ends[0])
+
+
+def has_class(node: nodes.Node, name: str) -> bool:
+    return isinstance(node, nodes.container) and name in node["classes"]
+
+
+def is_mime_bundle(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(Cells)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
