@@ -1,21 +1,22 @@
 """Every page of the built site in a real browser: narrow and wide, light and dark, without a network."""
 
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import pytest
 from folds import expect_to_unfold_and_fold
-from lessons import NOTEBOOKS, code_cells, markdown_cells, read
+from lessons import NOTEBOOKS, code_cells, markdown_cells, read, tags
 from playwright.sync_api import expect
 from site_pages import SCHEMES, SITE, WIDTHS, Shown, pages, served
 
 PAGES = pages()
-CONTENT = ".bd-article-container"
+CONTENT = "article[role=main]"
 # Text that a reader sees as text: neither code nor the source that is kept with a formula.
 PROSE = """root => {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), found = [];
     while (walker.nextNode()) {
         const node = walker.currentNode;
-        if (!node.parentElement.closest("pre, code, script, style, .katex")) found.push(node.data);
+        if (!node.parentElement.closest("pre, code, script, style, math")) found.push(node.data);
     }
     return found.join(" ");
 }"""
@@ -77,8 +78,12 @@ def test_pictures_are_shown_and_have_words(shown):
     if nb := notebook_of(shown):
         outputs = [output.get("data", {}) for cell in code_cells(nb) for output in cell.outputs]
         words = [data["text/plain"] for data in outputs if "image/png" in data]
-        alts = shown.page.locator(".cell_output img").evaluate_all("all => all.map(img => img.alt)")
-        assert alts == words
+        alts = shown.page.locator(".cell_output .paper img").evaluate_all("all => all.map(img => img.alt)")
+        route, *others = words  # the route is a strip of links on the page
+        assert alts == others
+        here = shown.page.locator(".route-strip strong")
+        assert here.count() >= 1
+        assert here.first.inner_text().lower() in route.lower()
 
 
 def test_headings_go_down_by_one_level_at_a_time(shown):
@@ -92,17 +97,71 @@ def test_headings_go_down_by_one_level_at_a_time(shown):
 def test_maths_is_typeset(shown):
     article = shown.page.locator(CONTENT)
     assert "$" not in article.evaluate(PROSE)
-    assert article.locator(".katex-error").count() == 0
     if (nb := notebook_of(shown)) and any("$$" in cell.source for cell in markdown_cells(nb)):
-        expect(article.locator(".katex-display").first).to_be_visible()
+        formula = article.locator("math[display=block]").first
+        expect(formula).to_be_visible()
+        assert formula.evaluate("math => math.getBoundingClientRect().height") > 15
 
 
 def test_answers_unfold_and_fold(shown):
-    folds = shown.page.locator(f"{CONTENT} details")
     if nb := notebook_of(shown):
-        expect(folds).to_have_count(sum(cell.source.count("<details>") for cell in markdown_cells(nb)))
-    if folds.count():
+        for kind, word in {"answer": "Answer", "hint": "Hint", "solution": "Solution"}.items():
+            folds = shown.page.locator(f"{CONTENT} details.{kind}")
+            expect(folds).to_have_count(sum(cell.source.count(f"<summary>{word}") for cell in markdown_cells(nb)))
+            if folds.count():
+                expect_to_unfold_and_fold(folds.first)
+
+
+def test_what_a_question_asks_about_is_hidden_until_it_is_unfolded(shown):
+    if nb := notebook_of(shown):
+        asked = [cell for cell in code_cells(nb) if "predicted" in tags(cell)]
+        folds = shown.page.locator(f"{CONTENT} details.prediction")
+        expect(folds).to_have_count(len(asked))
+        for fold in folds.all():
+            expect(fold.locator(".cell_output")).to_be_hidden()
         expect_to_unfold_and_fold(folds.first)
+
+
+def test_code_that_only_draws_is_folded_to_what_it_draws(shown):
+    if nb := notebook_of(shown):
+        titles = [cell.source.splitlines()[0].removeprefix("# ") for cell in code_cells(nb) if "figure" in tags(cell)]
+        summaries = shown.page.locator(f"{CONTENT} details.plot-code > summary").all_inner_texts()
+        assert summaries == [title for title in titles if "plot_route(" not in title][1:]
+
+
+def test_nothing_is_cut(shown):
+    """Everything wraps on a phone, or says that it scrolls and can be scrolled with the keyboard."""
+    shown.unfold(True)
+    shown.at(WIDTHS[0], "light")
+    shown.page.evaluate("dispatchEvent(new Event('resize'))")
+    cut = shown.page.locator(f"{CONTENT} :is(pre, .verdict, .paper, .table-wrapper, div.math, p, li, dd, summary)")
+    cut = cut.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 1
+        && getComputedStyle(box).display !== "inline"
+        && !(box.tabIndex === 0 && getComputedStyle(box, "::after").content.includes("scroll")))
+        .map(box => box.outerHTML.slice(0, 200))""")
+    assert cut == []
+    shown.unfold(False)
+
+
+def test_figures_are_dark_in_the_dark(shown):
+    pictures = shown.page.locator(f"{CONTENT} .paper img")
+    if pictures.count():
+        for scheme, filtered in (("light", "none"), ("dark", "invert(1) hue-rotate(180deg)")):
+            shown.at(WIDTHS[1], scheme)
+            assert pictures.first.evaluate("img => getComputedStyle(img).filter") == filtered
+
+
+def test_a_lesson_is_light(context, address, shown):
+    """At most 700 kB in 20 requests, before the frames of sliders."""
+    if notebook_of(shown):
+        fresh = context.browser.new_context()
+        page, loaded = fresh.new_page(), []
+        page.on("response", lambda response: "/frames/" not in response.url and loaded.append(response))
+        page.goto(f"{address}/{shown.name}", wait_until="networkidle")
+        sizes = {urlsplit(response.url).path: len(response.body()) for response in loaded}
+        fresh.close()
+        assert len(sizes) <= 20, [*sizes]
+        assert sum(sizes.values()) <= 700_000, sizes
 
 
 def test_code_is_copied(shown):
@@ -113,13 +172,3 @@ def test_code_is_copied(shown):
         shown.page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 0)")
         copied = shown.page.evaluate("navigator.clipboard.readText()")
         assert copied.strip() == code_cells(nb)[0].source.strip()
-
-
-@pytest.mark.parametrize("word", ["stride", "softmax"])
-def test_search_finds(context, address, word):
-    page = context.new_page()
-    page.goto(f"{address}/search.html?q={word}")
-    results = page.locator("#search-results li a")
-    expect(results.first).to_be_visible(timeout=30_000)
-    assert any("notebooks/" in link.get_attribute("href") for link in results.all())
-    page.close()
