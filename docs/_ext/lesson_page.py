@@ -59,9 +59,11 @@ def name_kind(details: nodes.raw) -> None:
 
 
 def is_question(node: nodes.Node) -> bool:
-    """Whether a paragraph begins with *Predict*."""
-    first = node.children[0] if isinstance(node, nodes.paragraph) and node.children else None
-    return isinstance(first, nodes.emphasis) and first.astext() == "Predict"
+    """Whether a paragraph asks: "*Predict*: …"."""
+    if not isinstance(node, nodes.paragraph):
+        return False
+    marks = (mark for mark in node.findall(nodes.emphasis) if mark.astext() == "Predict")
+    return any(mark.next_node(nodes.Text, descend=False, siblings=True).startswith(":") for mark in marks)
 
 
 def box_question(paragraph: nodes.paragraph) -> None:
