@@ -69,7 +69,7 @@ mutants: .venv/mutants-ready
 
 # The site is built from scratch, because a page may show parts of other files. A warning is an error.
 docs: .venv/docs-ready
-	rm -rf docs/_build
+	rm -rf docs/_build/html docs/_build/doctrees
 	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 

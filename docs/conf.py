@@ -25,6 +25,7 @@ extensions = [
     "content",
     "cells",
     "lesson_page",
+    "sliders",
     "about",
     "book",
 ]

@@ -141,7 +141,7 @@ def estimated_minutes(nb: NotebookNode) -> tuple[float, float]:
             minutes[further] += PREDICTION * len(re.findall(r"<summary>Answer", source))
             minutes[further] += ONE_TASK * len(TASK.findall(source))
         elif cell.id not in of_tasks:
-            lines = len([line for line in source.splitlines() if line.strip()])
+            lines = len([line for line in source.splitlines() if line.strip() and not line.startswith("# figure:")])
             minutes[further] += (min(lines, FIGURE) if "plots.show(" in source else lines) / LINES
     return minutes[False], minutes[True]
 

@@ -32,7 +32,7 @@ from lessons import (
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
 CORE = 60  # minutes
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
-TAGS = {"nbval-ignore-output", "live-slider", "raises-exception", "slow"}
+TAGS = {"nbval-ignore-output", "live-slider", "raises-exception", "slow", "predicted", "figure"}
 # What would be different on another machine, in another folder or on another day.
 UNSTABLE = {
     "a memory address": r"0x[0-9a-fA-F]{8,}",
@@ -52,7 +52,7 @@ def has_tasks(path):
 
 
 def code_lines(cell):
-    return len([line for line in cell.source.splitlines() if line.strip()])
+    return len([line for line in cell.source.splitlines() if line.strip() and not line.startswith("# figure:")])
 
 
 def defined(source):
@@ -369,3 +369,35 @@ def test_pictures_have_words_and_outputs_are_the_same_everywhere(path):
             for name, pattern in UNSTABLE.items():
                 if found := re.search(pattern, "\n".join(map(str, texts))):
                     yield cell, f"{name} in its output: {found[0]}"
+
+
+# What is folded: outputs to be predicted, code that only draws
+
+
+@rule
+def test_the_output_that_a_question_asks_about_can_be_hidden(path):
+    asked = None
+    for cell in read(path).cells:
+        if cell.cell_type == "markdown":
+            if asked and re.search(r"^## |\*Predict\*:", cell.source, re.MULTILINE):
+                yield asked, "no cell after this question is tagged `predicted`"
+            asked = cell if "*Predict*:" in cell.source else asked
+        elif "predicted" in tags(cell):
+            asked = None
+            if not cell.outputs:
+                yield cell, "there is no output to predict"
+
+
+@rule
+def test_code_that_only_draws_is_folded_to_what_it_draws(path):
+    titles = []
+    for cell in code_cells(read(path)):
+        drawn = [ast.unparse(statement).startswith("plots.show(") for statement in ast.parse(cell.source).body]
+        if drawn == [True] and "figure" not in tags(cell):
+            yield cell, "it only draws: tag it `figure`"
+        if "figure" in tags(cell):
+            titles.append(cell.source.splitlines()[0])
+            if not re.fullmatch(r"# figure: .{5,60}", titles[-1]) or titles[-1] in titles[:-1]:
+                yield cell, "a figure's first line says what it shows, as `# figure: …`, each in other words"
+            if cell.metadata.get("jupyter") != {"source_hidden": True}:
+                yield cell, "JupyterLab folds the code of a figure if its metadata says so"

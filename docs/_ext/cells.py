@@ -45,7 +45,7 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
     """Put each picture of an output into the page itself, with its alt text, in a frame that scrolls if it must."""
     words = {kind["mime_type"]: kind for kind in bundle.children}["text/plain"].astext()
     for image in [*bundle.findall(nodes.image)]:
-        png = smaller((root / image["uri"]).read_bytes())
+        png = palette((root / image["uri"]).read_bytes())
         width, height = (f' {side}="{image[side].removesuffix("px")}"' for side in ("width", "height"))
         address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
         style = f'style="--natural: {image["width"].removesuffix("px")}px"'
@@ -53,11 +53,11 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
         image.replace_self(nodes.raw("", html, format="html"))
 
 
-def smaller(png: bytes) -> bytes:
-    """Return a picture with a palette of 256 colours, which takes a third of the bytes."""
+def palette(png: bytes, colours: int = 256) -> bytes:
+    """Return a picture with a palette, which takes a third of the bytes."""
     reduced = io.BytesIO()
     picture = Image.open(io.BytesIO(png)).convert("RGB")
-    picture.quantize(256, dither=Image.Dither.NONE).save(reduced, "PNG", optimize=True)
+    picture.quantize(colours, dither=Image.Dither.NONE).save(reduced, "PNG", optimize=True)
     return min(reduced.getvalue(), png, key=len)
 
 

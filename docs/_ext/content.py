@@ -11,8 +11,6 @@ from sphinx.transforms import SphinxTransform
 
 from utils.plots import AXIS_COLOURS, ROUTE
 
-LIVE = "In JupyterLab this cell has a slider; on this page its figure does not change."
-
 
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     lessons = course.read_lessons()
@@ -38,17 +36,6 @@ def mark_code(app: Sphinx, what: str, name: str, thing: object, options: dict, l
     lines[:] = pages.docstring("\n".join(lines)).splitlines()
 
 
-class LiveSliders(SphinxTransform):
-    """Say under a cell with a slider why nothing is shown there."""
-
-    default_priority = 400
-
-    def apply(self, **kwargs: object) -> None:
-        for cell in [*self.document.findall(nodes.container)]:
-            if "tag_live-slider" in cell["classes"]:
-                cell += nodes.paragraph("", LIVE, classes=["live"])
-
-
 class FieldDashes(SphinxTransform):
     """Replace the hyphens that Sphinx puts after an argument's name by a dash, as smartquotes would if it were on."""
 
@@ -63,6 +50,5 @@ class FieldDashes(SphinxTransform):
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, at 500
-    app.add_transform(LiveSliders)
     app.add_transform(FieldDashes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

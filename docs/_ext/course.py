@@ -68,6 +68,10 @@ class Lesson:
         """The station of the route that the lesson highlights; of several, the first."""
         return re.search(r'plot_route\("(.+?)"', "\n".join(self._sources("code")))[1]
 
+    @property
+    def has_slider(self) -> bool:
+        return any("live-slider" in cell["metadata"].get("tags", []) for cell in self._cells)
+
     @cached_property
     def words(self) -> set[str]:
         """The anchors in the glossary of the words that the lesson lists as learned."""

@@ -58,7 +58,7 @@ def plot_flow(**tensors: Tensor) -> Figure:
     """Return the flow of attention from top to bottom: a box per tensor, an arrow per operation.
 
     A box shows the tensor's name, its shape, the names of its axes and, where it is a matrix of
-    at most 12 × 12, its numbers as shades: light is small, dark is large, −inf is hatched.
+    at most 12 × 12, its numbers as shades: a small one is faint, a large one strong, −inf is hatched.
 
     Args:
         **tensors: any of inputs, queries, keys, values, attn_scores, masked_scores, attn_weights,

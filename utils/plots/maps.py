@@ -19,9 +19,9 @@ from utils.plots.inputs import as_array, as_dict, as_list, as_mask, as_names, ch
 
 @in_course_style
 def plot_matrices(panels: Mapping[str, Tensor], xlabel: str, ylabel: str) -> Figure:
-    """Return matrices as maps side by side, each on its own scale: light is small, dark is large.
+    """Return matrices as maps side by side, each on its own scale: a small number is faint, a large one strong.
 
-    A score of −inf is hatched, +inf is as dark as the largest finite number; a cell that is nan is left white.
+    A score of −inf is hatched, +inf is as strong as the largest finite number; a cell that is nan is left empty.
     All matrices together have at most 2,500,000 numbers.
     """
     fig, charts = charts_of(_matrices(panels), 4.4, 3.9, xlabel, ylabel)

@@ -1,0 +1,101 @@
+"""Draw what the sliders of a lesson show, at each of their positions; sliders.py runs this, one process per lesson.
+
+python docs/_ext/record_sliders.py NOTEBOOK FOLDER
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ipywidgets
+import matplotlib
+import torch
+from cells import palette
+from matplotlib.figure import Figure
+
+from utils import plots
+
+DPI = 120  # frames are many: a little less than other figures have
+
+
+def record(notebook: Path, folder: Path) -> None:
+    """Run the code of a lesson up to its last slider, and write each slider's frames with their words to a folder."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    last = max(index for index, cell in enumerate(cells) if "live-slider" in cell["metadata"].get("tags", []))
+    shown: list[tuple[Figure, str]] = []
+    sliders: list[tuple[Callable, dict]] = []
+    plots.show = lambda fig, alt: shown.append((fig, alt))
+    ipywidgets.interact = lambda **controls: lambda function: sliders.append((function, controls)) or function
+    names: dict = {"__name__": "__main__"}
+    for index, cell in enumerate(cells[: last + 1]):
+        if cell["cell_type"] == "code":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile("".join(cell["source"]), f"{notebook.name}, cell {index}", "exec"), names)
+            if "live-slider" in cell["metadata"].get("tags", []):
+                draw(*sliders[-1], shown, folder / str(len(sliders) - 1))
+
+
+def draw(function: Callable, controls: dict, shown: list[tuple[Figure, str]], folder: Path) -> None:
+    """Write the frames of one slider, in the order of its positions, and frames.json, which describes them."""
+    folder.mkdir(parents=True)
+    choices = {name: positions(control) for name, control in controls.items()}
+    frames = []
+    for number, values in enumerate(itertools.product(*choices.values())):
+        torch.manual_seed(0)  # so that the same site is built again
+        function(**dict(zip(choices, values)))
+        figure, alt = shown[-1]
+        (folder / f"{number}.png").write_bytes(frame(figure))
+        frames.append(alt)
+    described = [
+        {
+            "name": controls[name].description or name,
+            "labels": labels(choice),
+            "start": choice.index(start_of(controls[name])),
+        }
+        for name, choice in choices.items()
+    ]
+    width, height = (round(96 * inch) for inch in figure.get_size_inches())
+    description = {"controls": described, "alts": frames, "width": width, "height": height}
+    (folder / "frames.json").write_text(json.dumps(description, ensure_ascii=False), encoding="utf-8")
+
+
+def start_of(control: ipywidgets.Widget) -> object:
+    return round(control.value, 6) if isinstance(control.value, float) else control.value
+
+
+def labels(choice: list) -> list[str]:
+    """Return how a control's values are written: floating-point numbers with equally many decimal places."""
+    if not isinstance(choice[0], float):
+        return [str(value) for value in choice]
+    places = max(len(f"{value:g}".partition(".")[2]) for value in choice)
+    return [f"{value:.{places}f}" for value in choice]
+
+
+def positions(control: ipywidgets.Widget) -> list:
+    """Return the values that a control can have, in order."""
+    match control:
+        case ipywidgets.Checkbox():
+            return [False, True]
+        case ipywidgets.SelectionSlider():
+            return list(control.options)
+        case ipywidgets.IntSlider():
+            return list(range(control.min, control.max + 1, control.step))
+        case ipywidgets.FloatSlider():
+            steps = round((control.max - control.min) / control.step)
+            return [round(control.min + step * control.step, 6) for step in range(steps + 1)]
+    raise TypeError(f"no frames are known for a {type(control).__name__}")
+
+
+def frame(figure: Figure) -> bytes:
+    png = io.BytesIO()
+    with matplotlib.rc_context({"savefig.bbox": None}):
+        figure.savefig(png, format="png", dpi=DPI, pil_kwargs={"compress_level": 1})
+    return palette(png.getvalue(), colours=64)
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]), Path(sys.argv[2]))
