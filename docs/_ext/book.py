@@ -71,18 +71,16 @@ class Book(SingleFileHTMLBuilder):
         chapter.walkabout(translator)
         body = "".join(translator.fragment).replace("<details", "<details open").replace(' loading="lazy"', "")
         body = re.sub(r"(?<=<pre>).*?(?=</pre>)", hang, body, flags=re.DOTALL)
-        return f'<article style="page: {key(docname)}">\n{body}</article>'
+        return f'<article class="{key(docname)}" style="page: {key(docname)}">\n{body}</article>'
 
     def style(self, chapters: dict[str, nodes.document]) -> str:
         """Return the style of the pages; each chapter's name stands at the top of its own."""
-        static = Path(self.confdir) / "_static"
+        styles = [(Path(self.confdir) / "_static" / name).read_text(encoding="utf-8") for name in STYLES]
         names = [
             f'@page {key(docname)} {{ @top-left {{ content: "{title(chapter)}"; }} }}'
             for docname, chapter in chapters.items()
         ]
-        return "\n".join(
-            [self.highlighter.get_stylesheet(), *((static / name).read_text(encoding="utf-8") for name in STYLES), *names]
-        )
+        return "\n".join([self.highlighter.get_stylesheet(), *styles, *names])
 
     def finish(self) -> None:
         """Nothing else is needed."""
