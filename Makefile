@@ -11,7 +11,7 @@ NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 # In kernels, here and in JupyterLab, etc/ipython sees to it.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: lab progress reset edit test test-browser tamper lint notebooks bench mutants docs docs-serve clean
+.PHONY: lab progress reset edit test test-browser tamper lint notebooks bench mutants docs docs-serve book clean
 
 # Copies the lessons to work/ where they are not yet, and opens JupyterLab there.
 lab: $(READY)
@@ -34,8 +34,8 @@ test: $(READY) lint
 	$(PYTEST)
 
 # Two workers, each with its own server and browser; the tests of one lesson stay together.
-# The pages of the site are tested as they were last built.
-test-browser: .venv/browser-ready docs
+# The pages of the site, and the book, are tested as they were last built.
+test-browser: .venv/browser-ready docs book
 	$(BIN)/python tests/browser/chrome.py
 	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
 
@@ -76,6 +76,12 @@ docs: .venv/docs-ready
 docs-serve: docs
 	@echo 'The site is at http://127.0.0.1:$(DOCS_PORT); Ctrl+C ends it.'
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(DOCS_PORT)
+
+# The whole course with its answers as one PDF. A browser prints it: the one that the browser tests use.
+book: .venv/browser-ready docs
+	$(BIN)/python tests/browser/chrome.py
+	$(BIN)/sphinx-build --quiet -W --keep-going -n -b singlehtml -c docs -d docs/_build/doctrees . docs/_build/book
+	PYTHONPATH=tests/browser $(BIN)/python docs/_ext/print_book.py docs/_build/book/index.html docs/_build/text-to-attention.pdf
 
 clean:
 	rm -rf docs/_build

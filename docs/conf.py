@@ -28,6 +28,7 @@ extensions = [
     "sliders",
     "questions",
     "about",
+    "book",
 ]
 
 # Notebooks: what is stored is what is shown.
@@ -54,8 +55,8 @@ html_theme = "furo"
 html_title = project
 html_static_path = ["_static"]
 templates_path = ["_templates"]
-html_css_files = ["course.css"]
-html_js_files = [("course.js", {"defer": "defer"})]
+html_css_files = ["course.css", "print.css"]
+html_js_files = [(name, {"defer": "defer"}) for name in ("course.js", "print.js")]
 html_favicon = "_static/logo.svg"
 html_extra_path = ["_extra"]
 html_show_copyright = html_show_sphinx = False

@@ -13,7 +13,11 @@ logger = logging.getLogger(__name__)
 
 def mathml(formula: str, display: bool) -> str:
     """Return a formula as MathML; ValueError if it has a command that is not known, or a brace without its partner."""
-    made = convert(formula, display="block" if display else "inline")
+    # The converter knows `split`, which looks the same as `aligned`, and an underscore in words only without its "\\".
+    known = re.sub(
+        r"\\text\{.*?\}", lambda words: words[0].replace(r"\_", "_"), formula.replace("{aligned}", "{split}")
+    )
+    made = convert(known, display="block" if display else "inline")
     if unknown := re.findall(r"\\[A-Za-z]+", made):
         raise ValueError(f"{', '.join(unknown)} is not known")
     bare = re.sub(r"\\[{}]", "", formula)
