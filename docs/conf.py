@@ -26,6 +26,7 @@ extensions = [
     "cells",
     "lesson_page",
     "sliders",
+    "questions",
     "about",
     "book",
 ]

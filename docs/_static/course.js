@@ -1,8 +1,6 @@
 // Whatever scrolls sideways says so, and can be reached and scrolled with the keyboard, also in an answer just unfolded.
-const wide = ".paper, div.math, .table-wrapper, article pre";
-
-function reach() {
-  for (const box of document.querySelectorAll(wide)) {
+const observer = new ResizeObserver((entries) => {
+  for (const { target: box } of entries) {
     const scrolls = box.scrollWidth > box.clientWidth + 1;
     box.classList.toggle("scrolls", scrolls);
     if (scrolls) {
@@ -11,8 +9,8 @@ function reach() {
       box.removeAttribute("tabindex");
     }
   }
-}
+});
 
-addEventListener("load", reach);
-addEventListener("resize", reach);
-document.addEventListener("toggle", reach, true); // a toggled <details> does not bubble
+for (const box of document.querySelectorAll(".paper, div.math, .table-wrapper, article pre")) {
+  observer.observe(box);
+}

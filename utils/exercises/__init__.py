@@ -158,8 +158,15 @@ def check(number: str, answer: Any) -> Verdict:
     except BaseException as error:  # an answer's own code also runs where the answer is merely compared or printed
         mistake, message = "raised", f"comparing your answer raises {spelled(raised(error))}"
     CHECKED[number] = mistake is None
+    solved = "" if mistake else f" · {_solved(number.split('.')[0])} in this lesson"
+    return worded(exercise, mistake, message, solved)
+
+
+def worded(exercise: type[Exercise], mistake: str | None, message: str, solved: str = "") -> Verdict:
+    """Return the verdict that says in one line what a diagnosis found."""
+    number = exercise.number
     if mistake is None:
-        return Verdict(True, None, f"✓ {number}: right · {_solved(number.split('.')[0])} in this lesson")
+        return Verdict(True, None, f"✓ {number}: right{solved}")
     if mistake == "not attempted":
         return Verdict(False, mistake, f"… {number}: not attempted yet")
     start, end = f"✗ {number}: ", f" (see {exercise.where})"

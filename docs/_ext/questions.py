@@ -1,0 +1,148 @@
+"""Exercises whose answer is a choice, answered on the page with the verdicts of the checks themselves.
+
+At build, every combination of choices is given to the exercise's diagnosis; the page holds
+the verdicts, a character each.
+"""
+
+import itertools
+import json
+import math
+import re
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+from utils.exercises import Exercise, find_exercise, worded
+from utils.exercises.diagnosis import Diagnosis
+
+MOST, COMBINATIONS = 10, 40_000  # choices for an item, and for all: more would be a search
+
+
+class Questions(SphinxTransform):
+    """Put a form under the check of each exercise that can be answered by choosing."""
+
+    default_priority = 425
+
+    def apply(self, **kwargs: object) -> None:
+        for cell in [*self.document.findall(nodes.container)]:
+            if "cell" in cell["classes"] and (
+                call := re.fullmatch(r'check\("(.+?)", \w+\)', cell.children[0].astext())
+            ):
+                exercise = find_exercise(call[1])
+                if choices := choices_of(exercise):
+                    place = cell.parent.index(cell) + 1
+                    cell.parent.insert(
+                        place, nodes.raw("", form(exercise, choices, labels(cell.parent, len(choices))), format="html")
+                    )
+
+
+def spellings(answer: Any) -> list:
+    """Return the answers that a mistake stands for: a generator yields several."""
+    made = answer()
+    return [made] if isinstance(made, list) else list(made) if hasattr(made, "__next__") else [made]
+
+
+def choices_of(exercise: type[Exercise]) -> list[list] | None:
+    """Return what can be chosen for each item of an answer; None if the answer is not a list of choices.
+
+    All items of one kind have the same choices, so that these do not tell which item is which.
+    """
+    if exercise.is_called or isinstance(exercise.right, type) or not isinstance(right := exercise.right(), list):
+        return None
+    if not all(isinstance(item, (bool, int, float, str)) for item in right):
+        return None
+    known = [
+        answer for mistake in exercise.mistakes for answer in spellings(mistake.answer) if isinstance(answer, list)
+    ]
+    pool = [*right, *itertools.chain.from_iterable(known)]
+    choices = [of_kind(item, right, pool) for item in right]
+    few = max(map(len, choices)) <= MOST and math.prod(map(len, choices)) <= COMBINATIONS
+    return choices if few else None
+
+
+def of_kind(item: Any, right: list, pool: list) -> list:
+    """Return the choices for an item: what the right answer and the mistakes have of its kind."""
+    if isinstance(item, bool):
+        return [True, False]
+    if isinstance(item, str):
+        letters = all(len(other) == 1 for other in right if isinstance(other, str))
+        form = r"[A-Z]" if letters else r"[a-z_0-9]+"
+        return sorted({other for other in pool if isinstance(other, str) and re.fullmatch(form, other)})
+    numbers = {round(other, 2) for other in pool if isinstance(other, (int, float)) and not isinstance(other, bool)}
+    if all(isinstance(other, int) for other in right if not isinstance(other, (bool, str))):
+        numbers = {number for number in numbers if number == int(number)}
+        return list(range(int(min(numbers)), int(max(numbers)) + 1))
+    return sorted(numbers)
+
+
+def labels(section: nodes.section, count: int) -> list[str]:
+    """Return the words beside each item, as the task has them, or its number."""
+    for before, found in itertools.pairwise(section.children):
+        if isinstance(found, nodes.bullet_list) and "list of" in before.astext() and len(found) == count:
+            return [item.astext().rstrip(".;") for item in found]
+    text = "\n".join(node.astext() for node in section.children if isinstance(node, nodes.paragraph))
+    if len(parts := re.findall(r"(\([a-z]\) .+?)(?=[,.:;]\s+\([a-z]\)|\.?$)", text, re.MULTILINE)) == count:
+        return parts
+    if (asked := re.search(r"list of .+?: (.+?)\.$", text, re.MULTILINE)) and len(
+        parts := re.split(", (?:and )?", asked[1])
+    ) == count:
+        return parts
+    if (last := re.search(r"\bA to ([B-Z])\b", text)) and ord(last[1]) - ord("A") + 1 == count:
+        return [chr(ord("A") + index) for index in range(count)]
+    return [f"Item {index + 1}" for index in range(count)]
+
+
+def table(exercise: type[Exercise], choices: list[list]) -> tuple[list[str], str]:
+    """Return the verdicts, and for each combination of choices a character: the verdict's index, counted from "0"."""
+    lines: dict[str, int] = {}
+    codes = []
+    for answer in itertools.product(*choices):
+        diagnosis = Diagnosis(exercise, list(answer))
+        diagnosis.prepare()
+        line = worded(exercise, *diagnosis.verdict()).message
+        codes.append(chr(ord("0") + lines.setdefault(line, len(lines))))
+    return list(lines), "".join(codes)
+
+
+def form(exercise: type[Exercise], choices: list[list], words: list[str]) -> str:
+    """Return the form as HTML; the script shows it."""
+    verdicts, codes = table(exercise, choices)
+    items = "".join(item(f"q{exercise.number}-{index}", *pair) for index, pair in enumerate(zip(words, choices)))
+    data = json.dumps({"number": exercise.number, "verdicts": verdicts, "codes": codes}, ensure_ascii=False)
+    data = data.replace("<", "\\u003c")
+    return (
+        f'<form class="question-form" aria-label="Exercise {exercise.number}" hidden>'
+        f'<p>Answer here, or in JupyterLab:</p>{items}<button type="submit">Check</button><div role="status"></div>'
+        f'<script type="application/json">{data}</script></form>'
+    )
+
+
+def item(name: str, words: str, choices: list) -> str:
+    """Return one item: two choices are buttons side by side, more are a list that opens."""
+    shown = [f"{choice:g}" if isinstance(choice, float) else str(choice) for choice in choices]
+    if len(choices) == 2:
+        buttons = "".join(
+            f'<label><input type="radio" name="{name}" value="{index}" /> {escape(text)}</label>'
+            for index, text in enumerate(shown)
+        )
+        return f'<fieldset data-choices="2"><legend>{escape(words)}</legend>{buttons}</fieldset>'
+    options = "".join(f'<option value="{index}">{escape(text)}</option>' for index, text in enumerate(shown))
+    return (
+        f'<fieldset data-choices="{len(choices)}"><legend>{escape(words)}</legend>'
+        f'<select name="{name}" aria-label="{escape(words)}"><option value="">choose</option>{options}</select>'
+        "</fieldset>"
+    )
+
+
+def add_script(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+    if doctree and any('<form class="question-form"' in raw.astext() for raw in doctree.findall(nodes.raw)):
+        app.add_js_file("questions.js", defer="defer")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(Questions)
+    app.connect("html-page-context", add_script)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
