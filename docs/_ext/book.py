@@ -1,4 +1,4 @@
-"""The whole course as one page, made to be printed: `sphinx-build -b book`; print_book.py makes a PDF of it."""
+"""The whole course as one page, made to be printed: `sphinx-build -b singlehtml`; print_book.py makes a PDF of it."""
 
 import base64
 import re
@@ -40,9 +40,9 @@ COVER = """<header id="cover">
 
 
 class Book(SingleFileHTMLBuilder):
-    """Writes index.html, in which everything is: the lessons, what stands beside them, and the style."""
+    """Writes index.html, in which everything is: the lessons, what is beside them, and the style."""
 
-    name = "singlehtml"  # in the stead of Sphinx's own, so that all extensions know it
+    name = "singlehtml"  # replaces Sphinx's own, so that every extension knows it
     epilog = ""
 
     def init(self) -> None:
@@ -74,7 +74,7 @@ class Book(SingleFileHTMLBuilder):
         return f'<article class="{key(docname)}" style="page: {key(docname)}">\n{body}</article>'
 
     def style(self, chapters: dict[str, nodes.document]) -> str:
-        """Return the style of the pages; each chapter's name stands at the top of its own."""
+        """Return the style of the pages; each chapter's name is at the top of its own."""
         styles = [(Path(self.confdir) / "_static" / name).read_text(encoding="utf-8") for name in STYLES]
         names = [
             f'@page {key(docname)} {{ @top-left {{ content: "{title(chapter)}"; }} }}'
@@ -87,8 +87,8 @@ class Book(SingleFileHTMLBuilder):
 
 
 def key(docname: str) -> str:
-    """Return a chapter's anchor, which also begins the anchors in it."""
-    return docname.rpartition("/")[2].replace("README", "data").replace("_", "-").lstrip("0123456789-") or docname
+    """Return a chapter's anchor, with which the anchors in it begin; it is a name in CSS too."""
+    return docname.replace("data/README", "data").rpartition("/")[2].replace("_", "-").lstrip("0123456789-")
 
 
 def own_anchors(chapter: nodes.document, own: str) -> None:
@@ -103,7 +103,7 @@ def own_anchors(chapter: nodes.document, own: str) -> None:
 
 
 def follow(chapter: nodes.document, keys: set[str]) -> None:
-    """Let links into the book lead there, and mark those out of it; what is in neither is no link."""
+    """Let links into the book lead there, and mark those out of it; a link to what is not in the book is left out."""
     for node in [*chapter.findall(nodes.reference)]:
         address = f"#{node['refid']}" if "refid" in node else node.get("refuri", "")
         if ":" in address:
@@ -146,7 +146,7 @@ def contents(chapters: dict[str, nodes.document]) -> str:
 
 
 def hang(code: re.Match) -> str:
-    """Let the rest of each long line of code, where it wraps, stand further to the right."""
+    """Let the rest of each long line of code, where it wraps, begin further to the right."""
 
     def line(html: str) -> str:
         text = unescape(re.sub(r"<.*?>", "", html))

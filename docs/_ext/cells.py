@@ -45,7 +45,7 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
     """Put each picture of an output into the page itself, with its alt text, in a frame that scrolls if it must."""
     words = {kind["mime_type"]: kind for kind in bundle.children}["text/plain"].astext()
     for image in [*bundle.findall(nodes.image)]:
-        png = palette((root / image["uri"]).read_bytes())
+        png = palette((root / image["uri"].lstrip("/")).read_bytes())
         width, height = (f' {side}="{image[side].removesuffix("px")}"' for side in ("width", "height"))
         address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
         style = f'style="--natural: {image["width"].removesuffix("px")}px"'
