@@ -4,6 +4,7 @@ import os
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
@@ -96,4 +97,11 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-dark"
 # notebook alone, without utils/ and data/.) Social cards and the sitemap need the site's.
 repository = os.environ.get("REPOSITORY_URL", "").rstrip("/")
 html_context = {"repository": repository, "branch": os.environ.get("REPOSITORY_BRANCH", "main")}
-html_baseurl = os.environ.get("SITE_URL", "")
+html_baseurl = os.environ.get("SITE_URL", "").rstrip("/") + "/" if os.environ.get("SITE_URL") else ""
+extensions.append("notfound.extension")
+notfound_urls_prefix = urlsplit(html_baseurl).path or "/"
+notfound_template = "404.html"
+if html_baseurl:
+    extensions.append("sphinx_sitemap")
+    sitemap_url_scheme = "{link}"
+    sitemap_excludes = ["404.html", "search.html"]

@@ -1,6 +1,5 @@
 """The cells of a lesson on its page: figures with their words; plot code and outputs to be predicted are folded."""
 
-import ast
 import base64
 import io
 import re
@@ -8,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 import course
+from course import Lesson
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
@@ -28,7 +28,7 @@ class Cells(SphinxTransform):
         for cell in [*self.document.findall(lambda node: has_class(node, "cell"))]:
             source, output = cell.children[0], cell.children[1] if len(cell.children) > 1 else None
             if "plots.plot_route(" in source.astext():
-                cell.replace_self(route_strip(source.astext()))
+                cell.replace_self(route_strip(course.lesson_of(self.env.docname)))
                 continue
             for bundle in [*cell.findall(is_mime_bundle)]:
                 frame_pictures(bundle, Path(self.env.srcdir))
@@ -53,7 +53,7 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
         image.replace_self(nodes.raw("", html, format="html"))
 
 
-def palette(png: bytes, colours: int = 256) -> bytes:
+def palette(png: bytes, colours: int = 96) -> bytes:
     """Return a picture with a palette, which takes a third of the bytes."""
     reduced = io.BytesIO()
     picture = Image.open(io.BytesIO(png)).convert("RGB")
@@ -61,11 +61,9 @@ def palette(png: bytes, colours: int = 256) -> bytes:
     return min(reduced.getvalue(), png, key=len)
 
 
-def route_strip(source: str) -> nodes.bullet_list:
+def route_strip(lesson: Lesson) -> nodes.bullet_list:
     """Return the route that a cell draws as links to the lessons: on a narrow screen it wraps, and is still read."""
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
-    route = next(call for call in calls if getattr(call.func, "attr", None) == "plot_route")
-    drawn = [ROUTE.index(argument.value) for argument in (*route.args, *(word.value for word in route.keywords))]
+    drawn = [ROUTE.index(station) for station in lesson.highlighted]
     at = {lesson.station: lesson for lesson in reversed(course.read_lessons())}
     strip = nodes.bullet_list(classes=["route-strip"])
     for index, station in enumerate(ROUTE):
@@ -98,6 +96,12 @@ def is_mime_bundle(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
 
 
+def drop_style(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+    """Leave out myst-nb's style sheet, of 43 kB, since course.css styles the cells."""
+    context["css_files"] = [file for file in context["css_files"] if "mystnb" not in str(file.filename)]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(Cells)
+    app.connect("html-page-context", drop_style, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -49,19 +49,22 @@ def problems(site: Path) -> Iterator[str]:
     for path, page in pages.items():
         for addresses, loaded in ((page.followed, False), (page.loaded, True)):
             for address in addresses:
-                if what := _problem(address, path, pages, loaded):
+                if what := _problem(address, path, site, pages, loaded):
                     yield f"{path.relative_to(site)}: {address}: {what}"
     for path in sorted(site.rglob("*.css")):
         for address in _style_urls(path.read_text(encoding="utf-8")):
-            if what := _problem(address, path, pages, loaded=True):
+            if what := _problem(address, path, site, pages, loaded=True):
                 yield f"{path.relative_to(site)}: {address}: {what}"
 
 
-def _problem(address: str, origin: Path, pages: dict[Path, Page], loaded: bool) -> str | None:
+def _problem(address: str, origin: Path, site: Path, pages: dict[Path, Page], loaded: bool) -> str | None:
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return "it is loaded from another host" if loaded and parts.scheme != "data" else None
     target = (origin.parent / unquote(parts.path)).resolve() if parts.path else origin
+    if parts.path.startswith("/"):  # on the page for unknown addresses: below the folder that the site is published in
+        tails = (unquote(parts.path).lstrip("/").split("/", below)[-1] for below in range(parts.path.count("/")))
+        target = next((site / tail for tail in tails if (site / tail).is_file()), site / "missing")
     if not target.is_file():
         return "there is no such file"
     if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors | {"top"}:

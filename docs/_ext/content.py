@@ -49,8 +49,8 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = for_site(source[0])
     elif docname == "docs/index":
         notebooks = "\n".join(f"../notebooks/{lesson.path.stem}" for lesson in lessons[1:])
-        text = after(text, "One text, eleven stations", landing.route)
-        text = after(text, "The lessons", lambda: landing.cards(lessons))
+        text = at_end(text, "One text, eleven stations", landing.route)
+        text = at_end(text, "The lessons", lambda: landing.cards(lessons))
         source[0] = text + TOCTREE.replace("NOTEBOOKS", notebooks)
     elif docname == "docs/run":
         parts = [course.readme_section(title) for title in ("Start", "Your own copies", "A text of your own")]
@@ -72,11 +72,24 @@ def for_teachers(text: str, lessons: list[Lesson]) -> str:
 
 
 def after(text: str, heading: str, make: Callable[[], str]) -> str:
-    """Return a text with a part put under a heading; ValueError if there is no such heading."""
+    """Return a text with a part put directly under a heading; ValueError if there is no such heading."""
+    head, line, section = in_three(text, heading)
+    return f"{head}{line}\n{make()}\n{section}"
+
+
+def at_end(text: str, heading: str, make: Callable[[], str]) -> str:
+    """Return a text with a part put at the end of what is under a heading; ValueError if there is no such heading."""
+    head, line, section = in_three(text, heading)
+    own, mark, rest = section.partition("\n## ")
+    return f"{head}{line}{own}\n\n{make()}\n{mark}{rest}"
+
+
+def in_three(text: str, heading: str) -> list[str]:
+    """Return what comes before a heading, its line, and what comes after."""
     parts = re.split(rf"^(#+ {re.escape(heading)}\n)", text, flags=re.MULTILINE)
     if len(parts) != 3:
         raise ValueError(f"there are {len(parts) // 2} headings {heading!r}, not one")
-    return f"{parts[0]}{parts[1]}\n{make()}\n{parts[2]}"
+    return parts
 
 
 def for_site(notebook: str) -> str:

@@ -60,9 +60,14 @@ class Lesson:
         return self.facts["After this you can"].split(" · ")
 
     @property
+    def highlighted(self) -> list[str]:
+        """The station of the route that the lesson highlights, or the first and the last of several."""
+        call = re.search(r'plot_route\("(.+?)"(?:, through="(.+?)")?\)', "\n".join(self.code))
+        return [station for station in call.groups() if station]
+
+    @property
     def station(self) -> str:
-        """The station of the route that the lesson highlights; of several, the first."""
-        return re.search(r'plot_route\("(.+?)"', "\n".join(self._sources("code")))[1]
+        return self.highlighted[0]
 
     @property
     def code(self) -> list[str]:
@@ -81,6 +86,11 @@ class Lesson:
 @cache
 def read_lessons() -> list[Lesson]:
     return [Lesson(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+
+
+def lesson_of(docname: str) -> Lesson:
+    """Return the lesson of a page."""
+    return next(lesson for lesson in read_lessons() if docname == f"notebooks/{lesson.path.stem}")
 
 
 def slug(heading: str) -> str:

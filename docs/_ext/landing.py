@@ -67,7 +67,7 @@ def stations(lesson: dict) -> Sequence[str]:
         f"<p>queries, keys, values: {size} each</p>{cells(attention.W_query(normed)[0, :, :12], 'emb_dim')}",
         f"{cells(weights[0], 'num_tokens')}<p>nothing from later tokens</p>",
         f"{cells(dropped, 'num_tokens')}<p>while it trains: some weights switched off</p>",
-        "".join(cells(head, "num_heads") for head in weights) + f"<p>{len(weights)} heads look at once</p>",
+        "".join(cells(head, "num_heads") for head in weights) + f"<p>{len(weights)} heads, side by side</p>",
         "".join(f'<p class="chance" style="--p: {p:.2f}">{escape(word.strip())} {p:.0%}</p>' for word, p in chances),
         f"“{escape(lesson['text'])}<strong>{escape(ids_to_text(lesson['known'][lesson['top_ids'][:1]]))}</strong>”",
     )

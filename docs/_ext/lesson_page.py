@@ -3,6 +3,7 @@
 import re
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
@@ -44,6 +45,9 @@ def facts(table: nodes.table) -> None:
         name, value = row.children
         term = nodes.term("", name.astext())
         items.append(nodes.definition_list_item("", term, nodes.definition("", *value.children)))
+    target = {"refdomain": "std", "reftype": "doc", "reftarget": "/docs/run", "refexplicit": True, "refwarn": True}
+    run = nodes.paragraph("", "", addnodes.pending_xref("", nodes.inline("", "on your machine"), **target))
+    items.append(nodes.definition_list_item("", nodes.term("", "To run it"), nodes.definition("", run)))
     table.replace_self(nodes.definition_list("", *items, classes=["facts"]))
 
 

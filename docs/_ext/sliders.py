@@ -62,7 +62,7 @@ class Sliders(SphinxTransform):
     def apply(self, **kwargs: object) -> None:
         cells = [node for node in self.document.findall(nodes.container) if "tag_live-slider" in node["classes"]]
         for number, cell in enumerate(cells):
-            lesson = next(one for one in course.read_lessons() if one.path.stem == Path(self.document["source"]).stem)
+            lesson = course.lesson_of(self.env.docname)
             html = figure(folder_of(lesson) / str(number), f"{lesson.path.stem}/{number}")
             cell += nodes.raw("", html, format="html")
 

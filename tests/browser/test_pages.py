@@ -133,7 +133,7 @@ def test_nothing_is_cut(shown):
     """Everything wraps on a phone, or says that it scrolls and can be scrolled with the keyboard."""
     shown.unfold(True)
     shown.at(WIDTHS[0], "light")
-    shown.page.evaluate("dispatchEvent(new Event('resize'))")
+    shown.page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")  # sizes are observed
     boxes = shown.page.locator(f"{CONTENT} :is(pre, .verdict, .paper, .table-wrapper, div.math)")
     cut = boxes.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 1
         && !(box.tabIndex === 0 && getComputedStyle(box, "::after").content.includes("scroll")))
