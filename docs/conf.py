@@ -27,6 +27,8 @@ extensions = [
     "maths",
     "content",
     "landing",
+    "glossary",
+    "site_search",
     "cells",
     "lesson_page",
     "sliders",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import api
 import course
+import glossary
 import landing
 import made_up_class
 from course import Lesson
@@ -52,6 +53,8 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         text = at_end(text, "One text, eleven stations", landing.route)
         text = at_end(text, "The lessons", lambda: landing.cards(lessons))
         source[0] = text + TOCTREE.replace("NOTEBOOKS", notebooks)
+    elif docname == "docs/glossary":
+        source[0] = glossary.with_all_lessons(text, lessons)
     elif docname == "docs/run":
         parts = [course.readme_section(title) for title in ("Start", "Your own copies", "A text of your own")]
         source[0] = "\n\n".join([text.partition("\n")[0], *parts])
