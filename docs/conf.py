@@ -12,17 +12,20 @@ about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8
 project = about["name"]
 language = "en"
 smartquotes = False  # in a course on tokens, "--" must not become a dash, nor straight quotes curly ones
+default_role = "code"  # docstrings write code between single backticks
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "data/README.md"]
 exclude_patterns = [".*", "docs/_build"]
 
 extensions = [
+    "api",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "maths",
     "content",
+    "landing",
     "cells",
     "lesson_page",
     "sliders",

@@ -151,8 +151,7 @@ class MultiHeadAttention(nn.Module):
     memory grows with num_tokens, not with its square, as long as no dropout is applied. (Several new tokens
     after those in a cache need a mask, which has one entry per new token and key.)
 
-    Args:
-        As for `StackedHeads`.
+    The arguments are those of `StackedHeads`.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ Piece = tuple[str, bool]  # part of a document, and whether the document ends wi
 def write_ids(texts: Iterable[str] | Path, path: str | Path, *, progress: bool = True) -> int:
     """Write the token IDs of texts to a file that `open_ids` opens, and return how many there are.
 
-    They are those of `text_to_ids` ("<|endoftext|>" in a text is plain text), with token 50256 at the end of each text.
+    They are those of `text_to_ids` (`<|endoftext|>` in a text is plain text), with token 50256 at the end of each text.
     All cores encode, and memory stays flat: a text is encoded in pieces, cut where GPT-2's tokenizer splits it anyway.
     Only what it never splits, such as a run of letters or of spaces, is in memory as a whole. The file is NumPy's .npy
     of uint16. It gets its name when it is whole: after an error or Ctrl+C, what had that name before is still there.

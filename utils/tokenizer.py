@@ -68,7 +68,7 @@ def text_to_ids(text: str, allow_special: bool = False) -> Tensor:
 
     Args:
         text: any valid Unicode; an empty text gives no IDs.
-        allow_special: read "<|endoftext|>" in the text as GPT-2's special token 50256.
+        allow_special: read `<|endoftext|>` in the text as GPT-2's special token 50256.
             By default it is plain text, so that a text can never smuggle in a command.
 
     Returns:

@@ -1,14 +1,10 @@
-"""What the site says about the lessons, read from the notebooks, so that nothing is written twice.
-
-A page of docs/ has lines such as `<!-- build: lesson-table -->`, which the build fills in.
-"""
+"""What the site says about the lessons, read from the notebooks, so that nothing is written twice."""
 
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +65,10 @@ class Lesson:
         return re.search(r'plot_route\("(.+?)"', "\n".join(self._sources("code")))[1]
 
     @property
+    def code(self) -> list[str]:
+        return self._sources("code")
+
+    @property
     def has_slider(self) -> bool:
         return any("live-slider" in cell["metadata"].get("tags", []) for cell in self._cells)
 
@@ -116,37 +116,26 @@ def minutes(lessons: Sequence[Lesson]) -> str:
     return f"The cores of all {len(lessons)} lessons take {core:,} minutes, about {core / 60:.0f} hours."
 
 
-def lesson_facts(lessons: Sequence[Lesson], number: str) -> str:
+def lesson_facts(lesson: Lesson) -> str:
     """Return one lesson's link, minutes and abilities."""
-    [lesson] = [lesson for lesson in lessons if lesson.number == int(number)]
     core, further = lesson.minutes
     abilities = "\n".join(f"- {ability}" for ability in lesson.abilities)
     more = f" and {further} for the parts marked Going further" if further else ""
-    return f"{link(lesson)}, {core} minutes{more}. Afterwards a learner can:\n\n{abilities}"
+    return f"{link(lesson)}, {core} minutes{more}. Afterwards a learner can:\n\n{abilities}\n"
 
 
-def route(lessons: Sequence[Lesson], stations: Sequence[str], colour: str) -> str:
-    """Return the route as a list in HTML: its stations, each with a link to the first lesson that highlights it."""
-    at = {lesson.station: lesson for lesson in reversed(lessons)}
-    items = [
-        f'<li class="station"><span class="name">{escape(station)}</span>'
-        f'<a href="../notebooks/{at[station].path.stem}.html">{escape(at[station].heading)}</a></li>'
-        for station in stations
-    ]
-    return f'<ol class="route" style="--token: {colour}">\n' + "\n".join(items) + "\n</ol>"
+def readme_section(title: str) -> str:
+    """Return a section of README, with its heading, as a page in docs/ has it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)[0]
+    return section.replace("](docs/", "](").replace("](notebooks/", "](../notebooks/").replace("](data/", "](../data/")
 
 
-def modules() -> list[str]:
-    """Return the names of the modules that a learner imports from; a package stands for its modules."""
-    package = ROOT / "utils"
-    found = [path.stem for path in package.glob("*.py")] + [path.parent.name for path in package.glob("*/__init__.py")]
-    return [f"{package.name}.{name}" for name in sorted(found) if name != "__init__"]
-
-
-def api(names: Sequence[str]) -> str:
-    """Return a section for each module, to be filled from its docstrings."""
-    form = "## {0}\n\n```{{eval-rst}}\n.. automodule:: {0}\n   :members:\n```"
-    return "\n\n".join(form.format(name) for name in names)
+def readme_lessons() -> dict[int, str]:
+    """Return what README says one learns in each lesson."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| \[.+?\]\(.+?\) \| (.+?) \|", readme, re.MULTILINE)
+    return {int(number): learned for number, learned in rows}
 
 
 def for_docs(text: str) -> str:

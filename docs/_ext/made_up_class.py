@@ -43,10 +43,10 @@ def checked(number: str, draw: random.Random, skill: float) -> dict:
     return {"execution_count": 1, "outputs": [output]}
 
 
-def glance(learners: str, lesson: str) -> str:
+def glance(learners: int, lesson: int) -> str:
     """Return what `make progress` shows of a made-up class, as Markdown for a page of docs/."""
     folder = BUILD / "made_up_class"
-    hand_in(folder, int(learners), [int(lesson)])
+    hand_in(folder, learners, [lesson])
     report(folder)  # draws the picture
     found = read_submissions(folder)
     picture = (folder / RESULTS / "class.png").relative_to(BUILD.parent).as_posix()

@@ -134,11 +134,13 @@ def test_nothing_is_cut(shown):
     shown.unfold(True)
     shown.at(WIDTHS[0], "light")
     shown.page.evaluate("dispatchEvent(new Event('resize'))")
-    cut = shown.page.locator(f"{CONTENT} :is(pre, .verdict, .paper, .table-wrapper, div.math, p, li, dd, summary)")
-    cut = cut.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 1
-        && getComputedStyle(box).display !== "inline"
+    boxes = shown.page.locator(f"{CONTENT} :is(pre, .verdict, .paper, .table-wrapper, div.math)")
+    cut = boxes.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 1
         && !(box.tabIndex === 0 && getComputedStyle(box, "::after").content.includes("scroll")))
         .map(box => box.outerHTML.slice(0, 200))""")
+    beyond = shown.page.locator(f"{CONTENT} :is(p, li, dt, dd, h1, h2, h3, summary, code)")
+    cut += beyond.evaluate_all("""all => all.filter(box => box.getBoundingClientRect().right > innerWidth
+        && !box.closest(".scrolls")).map(box => box.outerHTML.slice(0, 200))""")
     assert cut == []
     shown.unfold(False)
 
