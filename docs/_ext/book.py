@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.singlehtml import SingleFileHTMLBuilder
 
-BESIDE = ("docs/glossary", "docs/notation", "docs/references", "data/README")
+BESIDE = ("docs/where_next", "docs/glossary", "docs/notation", "docs/references", "data/README")
 STYLES = ("course.css", "print.css")
 LONG = 80  # characters: a longer line of code may not fit, and then goes on further to the right
 TITLE = "From text to attention"
