@@ -1,17 +1,20 @@
 """The site: what it reads from the lessons, and the check of its links. `make docs` proves that it builds."""
 
+import importlib
 import re
 from pathlib import Path
 
+import api
 import check_links
+import content
 import course
+import glossary
 import lessons
 import maths
-import pages
 import pytest
 from lessons import ROOT
 
-from utils.plots import AXIS_COLOURS, ROUTE
+from utils.plots import ROUTE
 
 LESSONS = course.read_lessons()
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.path.stem)
@@ -46,36 +49,32 @@ def test_minutes_of_the_cores_are_added_up():
 
 
 def test_facts_of_a_lesson():
-    facts = course.lesson_facts(LESSONS, "4")
+    facts = course.lesson_facts(LESSONS[4])
     assert facts.startswith("[4. Simple attention](../notebooks/04_simple_attention.ipynb), ")
     assert facts.count("\n- ") == len(LESSONS[4].abilities)
-    with pytest.raises(ValueError, match="values to unpack"):
-        course.lesson_facts(LESSONS, str(len(LESSONS)))
 
 
 def test_the_stations_of_the_route_are_the_lessons():
     assert tuple(lesson.station for lesson in LESSONS[: len(ROUTE)]) == ROUTE, "later ones highlight several again"
-    html = course.route(LESSONS, ROUTE, AXIS_COLOURS["num_tokens"])
-    assert tuple(re.findall('class="name">(.+?)<', html)) == ROUTE
-    assert re.findall('href="../notebooks/(.+?).html"', html) == [lesson.path.stem for lesson in LESSONS[: len(ROUTE)]]
-    assert AXIS_COLOURS["num_tokens"] in html
+    assert {station for lesson in LESSONS for station in lesson.highlighted} <= {*ROUTE}
 
 
 @each_lesson
 def test_each_word_learned_links_back(lesson):
-    terms = sections(pages.with_backlinks(page("glossary"), LESSONS))
+    terms = sections(glossary.with_all_lessons(page("glossary"), LESSONS))
     for term, text in terms.items():
         linked = f"](../notebooks/{lesson.path.name})" in text
         assert linked == (course.slug(term) in lesson.words), f"{term}, lesson {lesson.number}"
 
 
-WRONG_TERMS = ["## token\n\nA piece. (Lesson 2)\n", "## token\n\nA piece.\n", "## nonsense\n\nNo lesson. (Lesson 1)\n"]
+FIRST, SECOND = (f"([Lesson {n}](../notebooks/{LESSONS[n].path.name}))" for n in (1, 2))
+WRONG_TERMS = [f"## token\n\nA piece. {SECOND}\n", "## token\n\nA piece.\n", f"## nonsense\n\nNo lesson. {FIRST}\n"]
 
 
 @pytest.mark.parametrize("text", WRONG_TERMS)
 def test_a_term_whose_lesson_is_wrong_is_named(text):
-    with pytest.raises(ValueError, match=r"^glossary: '(token|nonsense)' must end with \(Lesson n\)"):
-        pages.with_backlinks(f"# Glossary\n\n{text}", LESSONS)
+    with pytest.raises(ValueError, match=r"^glossary: '(token|nonsense)' must end with a link to \(Lesson n\)"):
+        glossary.with_all_lessons(f"# Glossary\n\n{text}", LESSONS)
 
 
 def test_anchors_are_those_of_code_hosts():
@@ -83,55 +82,56 @@ def test_anchors_are_those_of_code_hosts():
     assert {heading: course.slug(heading) for heading in anchors} == anchors
 
 
-def test_parts_to_be_built_are_filled_in():
-    makers = {"double": lambda text: 2 * text, "none": lambda: ""}
-    assert pages.fill("a <!-- build: double xy --> b <!-- build: none -->c", makers) == "a xyxy b c"
-    with pytest.raises(KeyError, match="unheard"):
-        pages.fill("<!-- build: unheard -->", makers)
+def test_parts_go_under_their_headings():
+    text = "# A\n\n## B\n\nc\n\n## D\n\ne\n"
+    assert content.after(text, "B", lambda: "made") == "# A\n\n## B\n\nmade\n\nc\n\n## D\n\ne\n"
+    assert content.at_end(text, "B", lambda: "made").index("made") > text.index("c")
+    with pytest.raises(ValueError, match="there are 0 headings 'X', not one"):
+        content.after(text, "X", lambda: "made")
 
 
-def test_lessons_named_in_a_page_are_linked():
-    linked = pages.with_lesson_links("## Lesson 4\n\nLesson 4, [Lesson 4](x), lesson 4 and Lesson 99.", LESSONS)
-    target = "../notebooks/04_simple_attention.ipynb"
-    assert linked == f"## Lesson 4\n\n[Lesson 4]({target}), [Lesson 4](x), lesson 4 and Lesson 99."
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_reads_well_where_it_is_opened_raw(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert not re.search(r"^(```|~~~|:::)\{|<!--|^\[.*\]: #|\{[a-z]+\}`", text, re.MULTILINE), "a directive"
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (path.parent / target).exists(), target
+
+
+def test_the_list_of_modules_is_theirs():
+    listed = dict(re.findall(r"^- \[(utils\.\w+)\]\(.+?\): (.+)$", page("api"), re.MULTILINE))
+    first_lines = {name: importlib.import_module(name).__doc__.strip().splitlines()[0] for name in api.modules()}
+    assert listed == first_lines
 
 
 def test_links_of_a_notebook_fit_the_site():
     text = "[all](../README.md) [here](04_simple_attention.ipynb#4.5-All-tokens-at-once) [x](../docs/glossary.md#utf-8)"
-    assert pages.for_site(text) == (
+    assert content.for_site(text) == (
         "[all](../docs/index.md) [here](04_simple_attention.ipynb#45-all-tokens-at-once) [x](../docs/glossary.md#utf-8)"
-    )
-
-
-def test_docstrings_keep_code_letter_by_letter():
-    text = "Take `a|b` | c.\n\nArgs:\n    As for `Other`.\n\n>>> 1 | 2  # `x`\n3\n\nEnd `y`."
-    assert pages.docstring(text) == (
-        "Take ``a|b`` \\| c.\n\n:Parameters: As for ``Other``.\n\n>>> 1 | 2  # `x`\n3\n\nEnd ``y``."
     )
 
 
 def test_modules_are_those_that_lessons_import_from():
     used = {name for lesson in LESSONS for name in re.findall(r"^from (utils\.\w+) import", lesson.text, re.MULTILINE)}
     assert used
-    assert used <= set(course.modules())
-    assert len(course.modules()) == len(set(course.modules()))
-    api = course.api(course.modules())
-    assert all(f".. automodule:: {name}\n" in api for name in course.modules())
+    assert used <= {*api.modules()}
+    sections = api.sections(LESSONS)
+    assert all(f".. automodule:: {name}\n" in sections for name in api.modules())
 
 
 @pytest.mark.parametrize("lesson", LESSONS[1:], ids=lambda lesson: lesson.path.stem)
 def test_teachers_are_told_what_learners_stumble_over(lesson):
     section = sections(page("for_teachers"))[f"Lesson {lesson.number}"]
-    assert f"<!-- build: lesson {lesson.number} -->" in section
     assert len(re.findall(r"^- \*", section, re.MULTILINE)) >= 3
     assert re.search(r"\]\(https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+\)", section)
 
 
 def test_names_of_the_notation_are_in_the_lesson_that_is_said_to_have_them_first():
-    rows = [row for row in lessons.table(page("notation")) if row[-1].startswith("Lesson ")]
+    rows = [row for row in lessons.table(page("notation")) if row[-1].startswith("[Lesson ")]
     assert len(rows) >= 15
     for name, *_, first in rows:
-        number = int(first.removeprefix("Lesson "))
+        number = int(re.match(r"\[Lesson (\d+)", first)[1])
         assert re.search(rf"\b{name.strip('`')}\b", LESSONS[number].text), f"{name} is not in lesson {number}"
 
 

@@ -40,18 +40,16 @@ def entry(docname: str, page: str, kind: str, title: str, anchor: str, text: str
 
 def own_text(section: nodes.section) -> str:
     """Return a section's prose, without its title, its subsections, code, outputs and formulas."""
-    own = [child for child in section.children if not isinstance(child, (nodes.section, nodes.title, nodes.raw))]
-    words = (text for child in own for text in child.findall(nodes.Text) if is_prose(text, section))
-    return " ".join(words)
+    own = [child for child in section.children if not isinstance(child, (nodes.section, nodes.title, addnodes.desc))]
+    blocks = [block for child in own for block in child.findall(nodes.paragraph)]
+    return " ".join(node.astext() for block in blocks if (node := without_formulas(block)))
 
 
-def is_prose(text: nodes.Text, section: nodes.section) -> bool:
-    node = text.parent
-    while node is not section:
-        if isinstance(node, (nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, addnodes.desc)):
-            return False
-        node = node.parent
-    return True
+def without_formulas(block: nodes.paragraph) -> nodes.paragraph:
+    copy = block.deepcopy()
+    for formula in [*copy.findall(nodes.math)]:
+        formula.parent.remove(formula)
+    return copy
 
 
 def defined(section: nodes.section) -> list[str]:

@@ -9,8 +9,9 @@ const list = document.querySelector("#search-results");
 const said = document.querySelector("#search-status");
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-// A word of the query stands at the beginning of a word; a plural finds its singular.
-const pattern = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word.replace(/(?<=\w{3})s$/, ""))}`, "giu");
+// A plural finds its singular; each word of the query stands at the beginning of a word.
+const singular = (word) => word.replace(/(?<=[a-z]{2}[^s])s$/, "");
+const pattern = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${escaped(singular(word))}`, "giu");
 
 function score(entry, query, patterns) {
   const title = entry.title.toLowerCase();
@@ -18,18 +19,19 @@ function score(entry, query, patterns) {
   const counts = patterns.map((one) => (entry.text.match(one) ?? []).length + Number(title.search(one) >= 0));
   if (counts.includes(0)) return 0;
   let points = bonus[entry.kind] + Math.min(20, Math.min(...counts));
-  if (title === query) points += 100;
+  if (title === query || title === singular(query)) points += 100;
   else if (title.startsWith(query)) points += 80;
   else if (inTitle === patterns.length) points += 50;
   else points += 10 * inTitle;
-  if (entry.defines.includes(query)) points += entry.page.startsWith("0.") ? 20 : 30;
+  if (entry.defines.includes(query) || entry.defines.includes(singular(query))) points += entry.page.startsWith("0.") ? 20 : 30;
   return points;
 }
 
 function excerpt(entry, patterns) {
   const first = Math.max(0, Math.min(...patterns.map((one) => entry.text.search(one)).filter((at) => at >= 0), Infinity));
   const from = Number.isFinite(first) && first > 60 ? entry.text.indexOf(" ", first - 60) + 1 : 0;
-  const text = entry.text.slice(from, from + 180).replace(/\s\S*$/, "");
+  const whole = entry.text.length <= from + 180;
+  const text = whole ? entry.text.slice(from) : entry.text.slice(from, from + 180).replace(/\s\S*$/, "");
   const line = document.createElement("p");
   const all = new RegExp(patterns.map((one) => `${one.source}[\\p{L}\\p{N}]*`).join("|"), "giu");
   let at = 0;
@@ -37,7 +39,7 @@ function excerpt(entry, patterns) {
     line.append(text.slice(at, found.index), Object.assign(document.createElement("mark"), { textContent: found[0] }));
     at = found.index + found[0].length;
   }
-  line.append(text.slice(at), entry.text.length > from + 180 ? " …" : "");
+  line.append(text.slice(at), whole ? "" : " …");
   if (from) line.prepend("… ");
   return line;
 }
