@@ -72,6 +72,7 @@ docs: .venv/docs-ready
 	rm -rf docs/_build/html docs/_build/doctrees
 	$(BIN)/sphinx-build --quiet -W --keep-going -n -c docs -d docs/_build/doctrees . docs/_build/html
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
+	@echo 'The site is in docs/_build/html: open docs/_build/html/index.html, or call make docs-serve.'
 
 docs-serve: docs
 	@echo 'The site is at http://127.0.0.1:$(DOCS_PORT); Ctrl+C ends it.'
@@ -97,14 +98,16 @@ MAKE_VENV := "$(PYTHON)" -m venv --clear .venv
 endif
 
 $(READY): pyproject.toml constraints.txt $(wildcard etc/*/*)
-	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
-	$(MAKE_VENV)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.12")'
+	@$(or $(MAKE_VENV),true)
 	@echo 'Installing into .venv: a few minutes the first time.'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
-	$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements'
-	touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@$(BIN)/jupyter labextension disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements' \
+		>.venv/labextension.log 2>&1 || { cat .venv/labextension.log >&2; exit 1; }
+	@touch $@
 
 # What only the site, the browser tests or the mutants need is installed when they do.
 .venv/%-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
-	touch $@
+	@echo 'Installing what $* needs.'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	@touch $@
