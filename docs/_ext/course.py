@@ -1,13 +1,15 @@
 """What the site says about the lessons, read from the notebooks, so that nothing is written twice."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from nbformat import NotebookNode
+
+from utils.workbook import reading
+from utils.workbook.reading import NOTEBOOKS, ROOT
 
 
 @dataclass(frozen=True)
@@ -16,17 +18,19 @@ class Lesson:
 
     path: Path
 
-    @cached_property
-    def _cells(self) -> list[dict]:
-        return json.loads(self.path.read_text(encoding="utf-8"))["cells"]
+    @property
+    def notebook(self) -> NotebookNode:
+        return reading.read(self.path)
 
-    def _sources(self, kind: str) -> list[str]:
-        return ["".join(cell["source"]) for cell in self._cells if cell["cell_type"] == kind]
-
-    @cached_property
+    @property
     def text(self) -> str:
         """All of the lesson, prose and code."""
-        return "\n\n".join("".join(cell["source"]) for cell in self._cells)
+        return "\n\n".join(cell.source for cell in self.notebook.cells)
+
+    @property
+    def first(self) -> str:
+        """The first cell: title, one sentence, table."""
+        return self.notebook.cells[0].source
 
     @property
     def number(self) -> int:
@@ -35,7 +39,7 @@ class Lesson:
     @property
     def heading(self) -> str:
         """Number and title, as in "4. Simple attention"."""
-        return self._sources("markdown")[0].splitlines()[0].removeprefix("# ")
+        return self.first.splitlines()[0].removeprefix("# ")
 
     @property
     def title(self) -> str:
@@ -44,8 +48,7 @@ class Lesson:
     @property
     def facts(self) -> dict[str, str]:
         """The table under the title: minutes, what is needed, what one can do afterwards, shapes."""
-        rows = re.findall(r"^\| *([^|]+?) *\| *([^|]+?) *\|$", self._sources("markdown")[0], re.MULTILINE)
-        return {name: value for name, value in rows if name.strip("-: ")}
+        return dict(reading.table(self.first))
 
     @property
     def minutes(self) -> tuple[int, int]:
@@ -71,11 +74,11 @@ class Lesson:
 
     @property
     def code(self) -> list[str]:
-        return self._sources("code")
+        return [cell.source for cell in reading.code_cells(self.notebook)]
 
     @property
     def has_slider(self) -> bool:
-        return any("live-slider" in cell["metadata"].get("tags", []) for cell in self._cells)
+        return any("live-slider" in reading.tags(cell) for cell in self.notebook.cells)
 
     @cached_property
     def words(self) -> set[str]:
@@ -85,7 +88,7 @@ class Lesson:
 
 @cache
 def read_lessons() -> list[Lesson]:
-    return [Lesson(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    return [Lesson(path) for path in NOTEBOOKS]
 
 
 def lesson_of(docname: str) -> Lesson:

@@ -18,24 +18,25 @@ from cells import palette
 from matplotlib.figure import Figure
 
 from utils import plots
+from utils.workbook.reading import read, tags
 
 DPI = 120  # frames are many: a little less than other figures have
 
 
 def record(notebook: Path, folder: Path) -> None:
     """Run the code of a lesson up to its last slider, and write each slider's frames with their words to a folder."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    last = max(index for index, cell in enumerate(cells) if "live-slider" in cell["metadata"].get("tags", []))
+    cells = read(notebook).cells
+    last = max(index for index, cell in enumerate(cells) if "live-slider" in tags(cell))
     shown: list[tuple[Figure, str]] = []
     sliders: list[tuple[Callable, dict]] = []
     plots.show = lambda fig, alt: shown.append((fig, alt))
     ipywidgets.interact = lambda **controls: lambda function: sliders.append((function, controls)) or function
     names: dict = {"__name__": "__main__"}
     for index, cell in enumerate(cells[: last + 1]):
-        if cell["cell_type"] == "code":
+        if cell.cell_type == "code":
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile("".join(cell["source"]), f"{notebook.name}, cell {index}", "exec"), names)
-            if "live-slider" in cell["metadata"].get("tags", []):
+                exec(compile(cell.source, f"{notebook.name}, cell {index}", "exec"), names)
+            if "live-slider" in tags(cell):
                 draw(*sliders[-1], shown, folder / str(len(sliders) - 1))
 
 

@@ -1,9 +1,9 @@
 // Whatever scrolls sideways says so, and can be reached and scrolled with the keyboard, also in an answer just unfolded.
 const observer = new ResizeObserver((entries) => {
   for (const { target: box } of entries) {
-    const scrolls = box.scrollWidth > box.clientWidth + 1;
-    box.classList.toggle("scrolls", scrolls);
-    if (scrolls) {
+    const beyond = box.scrollWidth - box.clientWidth;
+    box.classList.toggle("scrolls", beyond > 8); // less is the white edge of a figure
+    if (beyond > 0) {
       box.tabIndex = 0;
     } else {
       box.removeAttribute("tabindex");

@@ -135,7 +135,7 @@ def test_nothing_is_cut(shown):
     shown.at(WIDTHS[0], "light")
     shown.page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")  # sizes are observed
     boxes = shown.page.locator(f"{CONTENT} :is(pre, .verdict, .paper, .table-wrapper, div.math)")
-    cut = boxes.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 1
+    cut = boxes.evaluate_all("""all => all.filter(box => box.scrollWidth > box.clientWidth + 8
         && !(box.tabIndex === 0 && getComputedStyle(box, "::after").content.includes("scroll")))
         .map(box => box.outerHTML.slice(0, 200))""")
     beyond = shown.page.locator(f"{CONTENT} :is(p, li, dt, dd, h1, h2, h3, summary, code)")

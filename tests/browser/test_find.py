@@ -1,0 +1,100 @@
+"""The landing page, the search and the glossary, as a reader finds something there."""
+
+import pytest
+from lessons import NOTEBOOKS
+from playwright.sync_api import expect
+from site_pages import SITE, WIDTHS, Shown, served
+
+FIRST = {
+    "softmax": ["softmax", "4.3 From scores to weights"],
+    "kv cache": ["KV cache", "10.6 Nothing twice: the KV cache"],
+    "exercise 4.1": ["Exercise 4.1 · Scores of one query"],
+    "case 6.A": ["Case 6.A · A mask for torch's attention"],
+    "stride": ["stride", "2.2 The next window: stride"],
+    "tokens": ["token"],
+    "why divide by square root": ["5.6 Why divide by √head_dim"],
+    "MultiHeadAttention": ["utils.attention.MultiHeadAttention"],
+}
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(SITE) as address:
+        yield address
+
+
+@pytest.fixture
+def open_page(chromium, address):
+    contexts = []
+
+    def opened(name, **options):
+        contexts.append(chromium.new_context(viewport={"width": WIDTHS[0], "height": 900}, **options))
+        return Shown(contexts[-1], address, name)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("query", FIRST)
+def test_search_finds_while_typing(open_page, query):
+    shown = open_page("search.html")
+    shown.page.locator("#search input").press_sequentially(query)
+    titles = shown.page.locator("#search-results a")
+    expect(titles.first).to_have_text(FIRST[query][0])
+    assert {*FIRST[query]} <= {*titles.all_inner_texts()[:4]}
+    excerpts = " ".join(shown.page.locator("#search-results p").all_inner_texts())
+    assert not any(furniture in excerpts for furniture in ("Contents", "¶", "Skip to", "On this page"))
+    titles.first.click()
+    shown.page.wait_for_load_state()
+    anchor = shown.page.url.partition("#")[2]
+    assert not anchor or shown.page.locator(f'[id="{anchor}"]').count() == 1
+    assert shown.complaints == []
+
+
+def test_search_of_the_sidebar_leads_there(open_page):
+    shown = open_page("search.html?q=stride")
+    expect(shown.page.locator("#search-results a").first).to_have_text("stride")
+    expect(shown.page.get_by_role("status")).to_contain_text("results")
+    assert shown.barriers() == []
+
+
+def test_glossary_is_compact_and_leads_to_a_term(open_page):
+    shown = open_page("docs/glossary.html#token-id")
+    terms = shown.page.locator("article dt").count()
+    assert terms > 100
+    assert shown.page.evaluate("document.documentElement.scrollHeight") < 110 * terms
+    term = shown.page.locator("#token-id")
+    expect(term).to_be_in_viewport()
+    assert term.evaluate("term => getComputedStyle(term).backgroundColor") == "rgb(251, 229, 78)"
+    shown.page.locator(".letters").get_by_role("link", name="S", exact=True).click()
+    expect(shown.page.locator("#letter-s h2")).to_be_in_viewport()
+    assert shown.page.locator("article dd").filter(has=shown.page.locator('a[href*="notebooks/"]')).count() == terms
+
+
+def test_landing_page_shows_the_ways_in_and_a_living_route(open_page):
+    shown = open_page("docs/index.html")
+    ways = shown.page.locator(".ways a")
+    assert ways.all_inner_texts() == ["Read", "Run it on your machine", "Teach with it"]
+    route = shown.page.locator(".living-route li")
+    assert route.count() == 11
+    for station in route.all():
+        assert station.locator('a[href^="../notebooks/"]').count() == 1
+        assert station.locator("div").inner_text().strip() or station.locator(".cells").count()
+    running = "li => li.getAnimations().map(animation => animation.playState)"
+    page = shown.page.context.new_page()  # the tests of pages stand still
+    page.goto(shown.page.url)
+    assert page.locator(".living-route li").first.evaluate(running) == ["running"]
+    page.get_by_label("Stop the picture").check()
+    assert page.locator(".living-route li").first.evaluate(running) == ["paused"]
+    text = shown.page.locator("article").inner_text()
+    assert all(read_title in text for read_title in ("hours", "Where to go from here"))
+    assert "CI" not in text.split()
+    assert shown.page.locator('article a[href*="notebooks/"]').count() >= 11 + len(NOTEBOOKS)
+
+
+def test_landing_page_stands_still_where_that_is_asked_for(open_page):
+    shown = open_page("docs/index.html", reduced_motion="reduce")
+    page = shown.page.context.new_page()
+    page.goto(shown.page.url)
+    assert page.locator(".living-route li").first.evaluate("li => li.getAnimations().length") == 0
