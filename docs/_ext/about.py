@@ -1,14 +1,15 @@
 """What a page says about itself to browsers, search engines and other sites, and where its source is."""
 
 import io
+import re
 import textwrap
 from html import escape
 
 import course
 import matplotlib.image
-import numpy as np
+from cells import palette
 from docutils import nodes
-from PIL import Image
+from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 
 from utils.plots import INK, PAPER, plot_route
@@ -18,34 +19,31 @@ CARD = (12.0, 6.3)  # inches, at 100 pixels each: the size that social networks 
 
 
 def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give each page its first sentences as its description, its card, and each lesson the address of its notebook."""
+    """Give each page its description and its card, the file that it is made from, and each lesson its notebook."""
     first = next(doctree.findall(nodes.paragraph), None) if doctree else None
     words = textwrap.shorten(first.astext(), 160, placeholder=" …") if first else "How a GPT reads text."
-    title = next(doctree.findall(nodes.title)).astext() if doctree else context.get("title", "")
-    about = {
-        "og:title": title.replace(" Going further", ""),
-        "og:description": words,
-        "og:type": "article" if doctree else "website",
-        "og:site_name": app.config.project,
-        "twitter:card": "summary_large_image",
-    }
-    if context.get("pageurl"):
-        about |= {
-            "og:url": context["pageurl"],
-            "og:image": f"{app.config.html_baseurl}_static/cards/{card_of(pagename)}.png",
-        }
+    title = context["title"] if doctree else app.config.project
+    about = facts(title, words, app.config.html_baseurl, pagename)
     tags = [f'<meta property="{name}" content="{escape(value)}" />' for name, value in about.items()]
-    context["metatags"] = context.get("metatags", "") + "\n".join(
-        [f'<meta name="description" content="{escape(words)}" />', *tags, ""]
-    )
+    description = f'<meta name="description" content="{escape(words)}" />'
+    context["metatags"] = "\n".join([context.get("metatags", ""), description, *tags, ""])
     if doctree:
         context["source"] = app.env.doc2path(pagename, base=False)
     if pagename.startswith("notebooks/"):
         context["notebook"] = context["pathto"](f"_sources/{context['sourcename']}", 1)
 
 
-def card_of(pagename: str) -> str:
-    return pagename.rpartition("/")[2] if pagename.startswith("notebooks/") else "course"
+def facts(title: str, words: str, site: str, pagename: str) -> dict[str, str]:
+    """Return what other sites show of a page; its picture needs the site's address, if that is known."""
+    about = {
+        "og:title": re.sub(r"<.*?>", "", title),
+        "og:description": words,
+        "og:type": "article",
+        "og:site_name": "From text to attention",
+        "twitter:card": "summary_large_image" if site else "summary",
+    }
+    card = pagename.rpartition("/")[2] if pagename.startswith("notebooks/") else "course"
+    return about | ({"og:url": f"{site}{pagename}.html", "og:image": f"{site}_static/cards/{card}.png"} if site else {})
 
 
 def draw_cards(app: Sphinx, exception: Exception | None) -> None:
@@ -60,16 +58,15 @@ def draw_cards(app: Sphinx, exception: Exception | None) -> None:
         figure = CourseFigure(*CARD)
         figure.text(0.06, 0.88, textwrap.fill(title, 30), size=44, weight="bold", va="top", color=INK)
         figure.text(0.06, 0.07, app.config.project, size=20, color=INK)
-        figure.figimage(pixels(plot_route(*stations)), 66, 140)
-        figure.savefig(folder / f"{name}.png", dpi=100)
-        Image.open(folder / f"{name}.png").convert("RGB").quantize(64).save(folder / f"{name}.png", optimize=True)
+        route = matplotlib.image.imread(io.BytesIO(png_of(plot_route(*stations), 190)))
+        figure.figimage(route, 66, 140)
+        (folder / f"{name}.png").write_bytes(palette(png_of(figure, 100), 64))
 
 
-def pixels(figure: CourseFigure) -> np.ndarray:
-    """Return a figure as an array of pixels, twice as large as on a page."""
+def png_of(figure: Figure, dpi: int) -> bytes:
     png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=190, facecolor=PAPER)
-    return matplotlib.image.imread(io.BytesIO(png.getvalue()))
+    figure.savefig(png, format="png", dpi=dpi, facecolor=PAPER)
+    return png.getvalue()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -56,8 +56,9 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
 def palette(png: bytes, colours: int = 96) -> bytes:
     """Return a picture with a palette, which takes a third of the bytes."""
     reduced = io.BytesIO()
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    picture.quantize(colours, dither=Image.Dither.NONE).save(reduced, "PNG", optimize=True)
+    with Image.open(io.BytesIO(png)) as picture:
+        coloured = picture.convert("RGB")
+    coloured.quantize(colours, dither=Image.Dither.NONE).save(reduced, "PNG", optimize=True)
     return min(reduced.getvalue(), png, key=len)
 
 

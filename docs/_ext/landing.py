@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 from utils import plots
+from utils.attention import simple_attention
 from utils.plots import AXIS_COLOURS, ROUTE, TOKEN_FILLS
 from utils.tokenizer import ids_to_text
 
@@ -54,7 +55,7 @@ def stations(lesson: dict) -> Sequence[str]:
     attention, normed = block.attention, block.norm1(vectors)
     weights = attention.attention_weights(normed)[0]  # (num_heads, num_tokens, num_tokens)
     probabilities = torch.softmax(lesson["logits"], dim=0)[lesson["top_ids"][:3]]
-    unmasked = torch.softmax(normed[0] @ normed[0].T, dim=-1)
+    _, unmasked = simple_attention(vectors[0])
     size = tuple(attention.W_query(normed).shape)
     dropped = torch.nn.functional.dropout(weights[0], 0.3)
     chances = zip(lesson["words"], probabilities.tolist())

