@@ -82,7 +82,7 @@ def test_landing_page_shows_the_ways_in_and_a_living_route(open_page):
         assert station.locator('a[href^="../notebooks/"]').count() == 1
         assert station.locator("div").inner_text().strip() or station.locator(".cells").count()
     running = "li => li.getAnimations().map(animation => animation.playState)"
-    page = shown.page.context.new_page()  # the tests of pages stand still
+    page = shown.page.context.new_page()  # in the first one nothing is animated
     page.goto(shown.page.url)
     assert page.locator(".living-route li").first.evaluate(running) == ["running"]
     page.get_by_label("Stop the picture").check()
@@ -93,7 +93,7 @@ def test_landing_page_shows_the_ways_in_and_a_living_route(open_page):
     assert shown.page.locator('article a[href*="notebooks/"]').count() >= 11 + len(NOTEBOOKS)
 
 
-def test_landing_page_stands_still_where_that_is_asked_for(open_page):
+def test_landing_page_does_not_move_where_less_motion_is_asked_for(open_page):
     shown = open_page("docs/index.html", reduced_motion="reduce")
     page = shown.page.context.new_page()
     page.goto(shown.page.url)
