@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
+from api import file_of  # noqa: E402
+
 about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = about["name"]
 language = "en"
@@ -99,6 +101,8 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-dark"
 # notebook alone, without utils/ and data/.) Social cards and the sitemap need the site's.
 repository = os.environ.get("REPOSITORY_URL", "").rstrip("/")
 html_context = {"repository": repository, "branch": os.environ.get("REPOSITORY_BRANCH", "main")}
+if repository:
+    extensions.append("sphinx.ext.linkcode")
 html_baseurl = os.environ.get("SITE_URL", "").rstrip("/") + "/" if os.environ.get("SITE_URL") else ""
 extensions.append("notfound.extension")
 notfound_urls_prefix = urlsplit(html_baseurl).path or "/"
@@ -107,3 +111,8 @@ if html_baseurl:
     extensions.append("sphinx_sitemap")
     sitemap_url_scheme = "{link}"
     sitemap_excludes = ["404.html", "search.html"]
+
+
+def linkcode_resolve(domain: str, info: dict) -> str:
+    """Return where the source of a part of utils is."""
+    return f"{repository}/blob/{html_context['branch']}/{file_of(info['module']).as_posix()}"

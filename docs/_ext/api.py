@@ -1,4 +1,4 @@
-"""The page of utils: each module's contents from its docstrings, the lesson that teaches it, and its source."""
+"""The page of utils: each module's contents from its docstrings, and the lesson that it is first met in."""
 
 import re
 from pathlib import Path
@@ -25,15 +25,15 @@ def file_of(module: str) -> Path:
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).relative_to(course.ROOT)
 
 
-def taught_in(module: str, lessons: list[Lesson]) -> Lesson | None:
-    """Return the lesson that builds what a module has: the one before the first that imports it, or the first."""
-    users = [lesson for lesson in lessons if lesson.number and re.search(rf"\b{re.escape(module)}\b", lesson.text)]
-    return users[0] if users else None
+def first_met_in(module: str, lessons: list[Lesson]) -> Lesson | None:
+    """Return the first lesson that names a module; lesson 0, which only shows the route, does not count."""
+    users = (lesson for lesson in lessons if lesson.number and re.search(rf"\b{re.escape(module)}\b", lesson.text))
+    return next(users, None)
 
 
 def sections(lessons: list[Lesson]) -> str:
     """Return a section for each module, to be filled from its docstrings."""
-    return "\n\n".join(section(module, taught_in(module, lessons)) for module in modules())
+    return "\n\n".join(section(module, first_met_in(module, lessons)) for module in modules())
 
 
 def section(module: str, lesson: Lesson | None) -> str:
