@@ -37,7 +37,7 @@ test: $(READY) lint
 # The pages of the site, and the book, are tested as they were last built.
 test-browser: .venv/browser-ready docs book
 	$(BIN)/python tests/browser/chrome.py
-	$(BIN)/python -m pytest -n 2 --durations 10 tests/browser
+	$(BIN)/python -m pytest -n 2 --durations 10 tests/site tests/browser
 
 # A change in any stored text output of any notebook must be noticed (make test tries a sample).
 tamper: $(READY)

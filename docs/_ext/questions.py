@@ -18,7 +18,8 @@ from sphinx.transforms import SphinxTransform
 from utils.exercises import Exercise, find_exercise, worded
 from utils.exercises.diagnosis import Diagnosis
 
-MOST, COMBINATIONS = 10, 40_000  # choices for an item, and for all: more would be a search
+MOST, COMBINATIONS = 12, 40_000  # choices for an item, and for all: more would be a search
+COUNTED = re.compile(r"list of (an|two|three|four|five|six)\b")  # else the form would tell how many items there are
 
 
 class Questions(SphinxTransform):
@@ -52,11 +53,10 @@ def choices_of(exercise: type[Exercise]) -> list[list] | None:
     """
     if exercise.is_called or isinstance(exercise.right, type) or not isinstance(right := exercise.right(), list):
         return None
-    if not all(isinstance(item, (bool, int, float, str)) for item in right):
+    if not COUNTED.search(exercise.asks) or not all(isinstance(item, (bool, int, float, str)) for item in right):
         return None
-    known = [
-        answer for mistake in exercise.mistakes for answer in spellings(mistake.answer) if isinstance(answer, list)
-    ]
+    known = [answer for mistake in exercise.mistakes for answer in spellings(mistake.answer)]
+    known = [answer for answer in known if isinstance(answer, (list, tuple)) and len(answer) == len(right)]
     pool = [*right, *itertools.chain.from_iterable(known)]
     choices = [of_kind(item, right, pool) for item in right]
     few = max(map(len, choices)) <= MOST and math.prod(map(len, choices)) <= COMBINATIONS
@@ -72,6 +72,7 @@ def of_kind(item: Any, right: list, pool: list) -> list:
         form = r"[A-Z]" if letters else r"[a-z_0-9]+"
         return sorted({other for other in pool if isinstance(other, str) and re.fullmatch(form, other)})
     numbers = {round(other, 2) for other in pool if isinstance(other, (int, float)) and not isinstance(other, bool)}
+    numbers = {number for number in numbers if number >= 0}  # one below 0 would be seen to be wrong
     if all(isinstance(other, int) for other in right if not isinstance(other, (bool, str))):
         numbers = {number for number in numbers if number == int(number)}
         return list(range(int(min(numbers)), int(max(numbers)) + 1))

@@ -116,6 +116,7 @@ def test_an_exercise_is_answered_with_the_verdicts_of_its_check(asked):
     button.click()
     expect(verdict).to_contain_text(f"{number}: right")
     assert shown.complaints == []
-    for scheme in ("light", "dark"):
-        shown.at(WIDTHS[0], scheme)
-        assert shown.barriers() == []
+    if number in ("4.5", "10.3"):  # buttons, and lists that open
+        for scheme in ("light", "dark"):
+            shown.at(WIDTHS[0], scheme)
+            assert shown.barriers() == []
