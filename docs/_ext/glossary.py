@@ -44,6 +44,7 @@ class Letters(SphinxTransform):
             return
         page = next(self.document.findall(nodes.section))
         terms = [child for child in page.children if isinstance(child, nodes.section)]
+        self.env.metadata[self.env.docname]["hide-toc"] = "true"  # the row of letters is one
         row = nodes.paragraph(classes=["letters"])
         page[page.index(terms[0]) :] = [row]
         for letter, group in groupby(terms, key=lambda term: term.next_node(nodes.title).astext()[0].upper()):

@@ -1,9 +1,11 @@
 """The landing page, the search and the glossary, as a reader finds something there."""
 
+import re
+
 import pytest
 from lessons import NOTEBOOKS
 from playwright.sync_api import expect
-from site_pages import SITE, WIDTHS, Shown, served
+from site_pages import SITE, WIDTHS, Shown, pages, served
 
 FIRST = {
     "softmax": ["softmax", "4.3 From scores to weights"],
@@ -14,6 +16,15 @@ FIRST = {
     "tokens": ["token"],
     "why divide by square root": ["5.6 Why divide by √head_dim"],
     "MultiHeadAttention": ["utils.attention.MultiHeadAttention"],
+    "lesson 10": ["10. From text to text"],
+    "4.3": ["4.3 From scores to weights", "Exercise 4.3 · Weights without a computer"],
+    "bpe": ["byte-pair encoding"],
+    "top_p": ["top-p", "10.4 Top-k and top-p: the improbable left out"],
+    "layernorm": ["layer norm", "9.1 Layer norm"],
+    "skip connection": ["residual connection"],
+    "what is a token?": ["token", "token ID"],
+    "positional encoding": ["3.7 Other ways to encode positions"],
+    "register_buffer": ["6.3 The mask in a module"],
 }
 
 
@@ -52,6 +63,32 @@ def test_search_finds_while_typing(open_page, query):
     assert shown.complaints == []
 
 
+def test_search_says_how_much_it_finds_and_keeps_its_address(open_page):
+    shown = open_page("search.html")
+    box, said = shown.page.locator("#search input"), shown.page.get_by_role("status")
+    for query, words in {"masked zzlora": "with some of these words", "xyzzy": "0 results", "  ": ""}.items():
+        box.fill(query)
+        expect(said).to_contain_text(words)
+        assert shown.page.evaluate("new URLSearchParams(location.search).get('q')") == (query.strip() or None)
+    box.fill("exercise 4")
+    numbers = [title.split()[1] for title in shown.page.locator("#search-results a").all_inner_texts()[:6]]
+    assert sorted(numbers) == [f"4.{n}" for n in range(1, 7)]
+    assert shown.page.locator("#search-results mark").first.is_visible()
+
+
+def test_search_without_scripts_says_so_and_no_page_loads_another_search(chromium, address):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/search.html")
+    expect(page.get_by_text("The search needs JavaScript")).to_be_visible()
+    expect(page.locator("article input")).to_be_hidden()
+    context.close()
+    for name in pages():
+        scripts = re.findall(r'<script[^>]* src="([^"?]+)', (SITE / name).read_text(encoding="utf-8"))
+        mine = [path for path in scripts if "search" in path]
+        assert len(mine) == (2 if name == "search.html" else 0), f"{name}: {mine}"
+
+
 def test_search_of_the_sidebar_leads_there(open_page):
     shown = open_page("search.html?q=stride")
     expect(shown.page.locator("#search-results a").first).to_have_text("stride")
@@ -63,13 +100,24 @@ def test_glossary_is_compact_and_leads_to_a_term(open_page):
     shown = open_page("docs/glossary.html#token-id")
     terms = shown.page.locator("article dt").count()
     assert terms > 100
-    assert shown.page.evaluate("document.documentElement.scrollHeight") < 110 * terms
+    assert shown.page.evaluate("document.documentElement.scrollHeight") < 90 * terms
     term = shown.page.locator("#token-id")
     expect(term).to_be_in_viewport()
     assert term.evaluate("term => getComputedStyle(term).backgroundColor") != "rgba(0, 0, 0, 0)"
     shown.page.locator(".letters").get_by_role("link", name="S", exact=True).click()
     expect(shown.page.locator("#letter-s h2")).to_be_in_viewport()
     assert shown.page.locator("article dd").filter(has=shown.page.locator('a[href*="notebooks/"]')).count() == terms
+
+
+def test_notation_breaks_no_word_of_its_tables(open_page):
+    shown = open_page("docs/notation.html")
+    lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return new Set("
+    lines += "[...range.getClientRects()].map(({ bottom }) => Math.round(bottom / 4))).size }"
+    for width in WIDTHS:
+        shown.at(width, "light")
+        for cell in shown.page.locator("article th p").all():
+            assert cell.evaluate(lines) <= len(re.split(r"[ -]", cell.inner_text())), cell.inner_text()
+        assert {link.evaluate(lines) for link in shown.page.locator("article td:last-child a").all()} == {1}
 
 
 def test_landing_page_shows_the_ways_in_and_a_living_route(open_page):
