@@ -24,7 +24,7 @@ def describe(app: Sphinx, pagename: str, template: str, context: dict, doctree: 
     words = textwrap.shorten(first.astext(), 160, placeholder=" …") if first else "How a GPT reads text."
     title = context["title"] if doctree else app.config.project
     about = facts(title, words, app.config.html_baseurl, pagename)
-    tags = [f'<meta property="{name}" content="{escape(value)}" />' for name, value in about.items()]
+    tags = [tag(name, value) for name, value in about.items()]
     description = f'<meta name="description" content="{escape(words)}" />'
     context["metatags"] = "\n".join([context.get("metatags", ""), description, *tags, ""])
     if doctree:
@@ -38,12 +38,29 @@ def facts(title: str, words: str, site: str, pagename: str) -> dict[str, str]:
     about = {
         "og:title": re.sub(r"<.*?>", "", title),
         "og:description": words,
-        "og:type": "article",
+        "og:type": "article" if pagename.startswith("notebooks/") else "website",
         "og:site_name": "From text to attention",
         "twitter:card": "summary_large_image" if site else "summary",
     }
     card = pagename.rpartition("/")[2] if pagename.startswith("notebooks/") else "course"
     return about | ({"og:url": f"{site}{pagename}.html", "og:image": f"{site}_static/cards/{card}.png"} if site else {})
+
+
+def tag(name: str, value: str) -> str:
+    kind = "name" if name.startswith("twitter:") else "property"
+    return f'<meta {kind}="{name}" content="{escape(value)}" />'
+
+
+def describe_root(app: Sphinx, exception: Exception | None) -> None:
+    """Give the first address of the site, the one that people share, the course's card: its page only leads on."""
+    if exception or not app.config.html_baseurl or app.builder.name != "html":
+        return
+    about = facts("", "", app.config.html_baseurl, app.config.root_doc)
+    tags = [tag(name, about[name]) for name in ("og:url", "og:image", "twitter:card")]
+    page = app.outdir / "index.html"
+    head, end, body = page.read_text(encoding="utf-8").partition("  </head>")
+    if tags[0] not in head:  # in a build upon an earlier one
+        page.write_text("".join([head, *(f"    {line}\n" for line in tags), end, body]), encoding="utf-8")
 
 
 def draw_cards(app: Sphinx, exception: Exception | None) -> None:
@@ -71,5 +88,6 @@ def png_of(figure: Figure, dpi: int) -> bytes:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", describe)
+    app.connect("build-finished", describe_root)
     app.connect("build-finished", draw_cards)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
