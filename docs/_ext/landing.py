@@ -18,6 +18,7 @@ from utils.attention import simple_attention
 from utils.plots import AXIS_COLOURS, ROUTE, TOKEN_FILLS
 from utils.tokenizer import ids_to_text
 
+SHOWN = 12  # columns of a wide matrix, so that they fit on a phone
 PAUSE = '<input type="checkbox" id="pause-route" /><label for="pause-route">Stop the picture</label>'
 
 
@@ -65,9 +66,10 @@ def stations(lesson: dict) -> Sequence[str]:
         f"“{escape(lesson['text'])}”",
         tokens(pieces) + tokens(ids.tolist()),
         f"{tokens(row[0].tolist())}<p>one row of a batch {tuple(row.shape)}, in a small model's own IDs</p>",
-        f"{cells(vectors[0, :, :12], 'emb_dim')}<p>a vector of {vectors.shape[-1]} numbers per token</p>",
+        f"{cells(vectors[0, :, :SHOWN], 'emb_dim')}<p>{SHOWN} of the {vectors.shape[-1]} numbers per token</p>",
         f"{cells(unmasked, 'num_tokens')}<p>how much each token takes from each</p>",
-        f"<p>queries, keys, values: {size} each</p>{cells(attention.W_query(normed)[0, :, :12], 'emb_dim')}",
+        f"<p>queries, keys, values: {size} each</p>{cells(attention.W_query(normed)[0, :, :SHOWN], 'emb_dim')}"
+        f"<p>{SHOWN} of the {size[-1]} numbers per query</p>",
         f"{cells(weights[0], 'num_tokens')}<p>nothing from later tokens</p>",
         f"{cells(dropped, 'num_tokens')}<p>while it trains: some weights switched off</p>",
         "".join(cells(head, "num_heads") for head in weights) + f"<p>{len(weights)} heads, side by side</p>",
