@@ -33,6 +33,7 @@ FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
 CORE = 60  # minutes
 LAST_SECTIONS = ["Shape ledger", "Broken-code clinic", "Exercises", "What you can do now"]
 TAGS = {"nbval-ignore-output", "live-slider", "raises-exception", "slow", "predicted", "figure"}
+PREDICT = r"(?<!\*)\*Predict\*(?!\*)"  # the first cell of a lesson may say what it is for
 # What would be different on another machine, in another folder or on another day.
 UNSTABLE = {
     "a memory address": r"0x[0-9a-fA-F]{8,}",
@@ -158,8 +159,7 @@ def test_set_up_cell_then_route(path):
 
 @rule
 def test_predict_prompts_have_folded_answers(path):
-    # The first cell may say what *Predict* is for.
-    prompts = [cell for cell in markdown_cells(read(path))[1:] if re.search(r"(?<!\*)\*Predict\*(?!\*)", cell.source)]
+    prompts = [cell for cell in markdown_cells(read(path))[1:] if re.search(PREDICT, cell.source)]
     least = 3 if has_tasks(path) else 2
     if len(prompts) < least:
         yield "*Predict*", f"{len(prompts)} prompts; a lesson needs at least {least}"
@@ -376,16 +376,18 @@ def test_pictures_have_words_and_outputs_are_the_same_everywhere(path):
 
 @rule
 def test_the_output_that_a_question_asks_about_can_be_hidden(path):
-    asked = None
-    for cell in read(path).cells:
-        if cell.cell_type == "markdown":
-            if asked and re.search(r"^## |\*Predict\*:", cell.source, re.MULTILINE):
+    asked, hidden = None, False  # the question since the last heading of level 2, and whether its output is tagged
+    for cell in [*read(path).cells[1:], None]:
+        if cell and cell.cell_type == "code":
+            if "predicted" in tags(cell):
+                hidden = True
+                if not asked or not cell.outputs:
+                    yield cell, "no question in this section comes before it, or there is no output to predict"
+            continue
+        for mark in re.findall(rf"^## |{PREDICT}", cell.source if cell else "## ", re.MULTILINE):
+            if asked and not hidden:
                 yield asked, "no cell after this question is tagged `predicted`"
-            asked = cell if "*Predict*:" in cell.source else asked
-        elif "predicted" in tags(cell):
-            asked = None
-            if not cell.outputs:
-                yield cell, "there is no output to predict"
+            asked, hidden = (None if mark == "## " else cell), False
 
 
 @rule
