@@ -63,21 +63,19 @@ def name_kind(details: nodes.raw) -> None:
 
 
 def is_question(node: nodes.Node) -> bool:
-    """Whether a paragraph asks: "*Predict*: …"."""
-    if not isinstance(node, nodes.paragraph):
-        return False
-    marks = (mark for mark in node.findall(nodes.emphasis) if mark.astext() == "Predict")
-    return any(mark.next_node(nodes.Text, descend=False, siblings=True).startswith(":") for mark in marks)
+    """Whether a paragraph says *Predict*, as each question does."""
+    marks = node.findall(nodes.emphasis) if isinstance(node, nodes.paragraph) else ()
+    return any(mark.astext() == "Predict" for mark in marks)
 
 
 def box_question(paragraph: nodes.paragraph) -> None:
-    """Put a question and what belongs to it, up to its folded answer, into a box."""
+    """Put a question and what belongs to it, up to its folded answer, into a box; the first cell asks none."""
     section = paragraph.parent
     start = section.index(paragraph)
     ends = (index for index in range(start, len(section)) if section[index].astext().strip() == "</details>")
-    end = next(ends) + 1
-    box = nodes.container("", *section[start:end], classes=["question"])
-    section[start:end] = [box]
+    if end := next(ends, None):
+        box = nodes.container("", *section[start : end + 1], classes=["question"])
+        section[start : end + 1] = [box]
 
 
 def drop_navigation(paragraph: nodes.paragraph) -> None:
