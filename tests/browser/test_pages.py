@@ -120,6 +120,8 @@ def test_what_a_question_asks_about_is_hidden_until_it_is_unfolded(shown):
         asked = [cell for cell in code_cells(nb) if "predicted" in tags(cell)]
         folds = shown.page.locator(f"{CONTENT} details.prediction")
         expect(folds).to_have_count(len(asked))
+        answers = shown.page.locator(f"{CONTENT} details.answer").count()
+        assert shown.page.locator(f"{CONTENT} .question details.answer").count() == answers, "each is in a box"
         for fold in folds.all():
             expect(fold.locator(".cell_output")).to_be_hidden()
         expect_to_unfold_and_fold(folds.first)
