@@ -67,6 +67,21 @@ def test_page_fits_and_has_no_barriers(shown):
     shown.unfold(False)
 
 
+def test_page_comes_to_rest_at_every_width_of_a_phone(shown):
+    """A box that just fits must not change between two sizes in every frame."""
+    for width in range(330, 431, 5):
+        shown.at(width, "light")
+        heights = shown.page.evaluate("""async () => {
+            const heights = [];
+            while (heights.length < 6) {
+                await new Promise(requestAnimationFrame);
+                heights.push(document.querySelector("article").getBoundingClientRect().height);
+            }
+            return heights.slice(-3);
+        }""")
+        assert len({*heights}) == 1, f"at {width} px"
+
+
 def test_pictures_are_shown_and_have_words(shown):
     for picture in shown.page.locator("img").all():
         assert picture.evaluate("img => img.decode().then(() => img.naturalWidth)") > 0
