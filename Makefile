@@ -35,8 +35,7 @@ test: $(READY) lint
 
 # Two workers, each with its own server and browser; the tests of one lesson stay together.
 # The pages of the site, and the book, are tested as they were last built.
-test-browser: .venv/browser-ready docs book
-	$(BIN)/python tests/browser/chrome.py
+test-browser: docs book
 	$(BIN)/python -m pytest -n 2 --durations 10 tests/site tests/browser
 
 # A change in any stored text output of any notebook must be noticed (make test tries a sample).

@@ -9,10 +9,9 @@ import course
 import matplotlib.image
 from cells import palette
 from docutils import nodes
-from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 
-from utils.plots import INK, PAPER, plot_route
+from utils.plots import INK, as_png, plot_route
 from utils.plots.canvas import CourseFigure
 
 CARD = (12.0, 6.3)  # inches, at 100 pixels each: the size that social networks show
@@ -39,7 +38,7 @@ def facts(title: str, words: str, site: str, pagename: str) -> dict[str, str]:
         "og:title": re.sub(r"<.*?>", "", title),
         "og:description": words,
         "og:type": "article" if pagename.startswith("notebooks/") else "website",
-        "og:site_name": "From text to attention",
+        "og:site_name": course.TITLE,
         "twitter:card": "summary_large_image" if site else "summary",
     }
     card = pagename.rpartition("/")[2] if pagename.startswith("notebooks/") else "course"
@@ -69,21 +68,15 @@ def draw_cards(app: Sphinx, exception: Exception | None) -> None:
         return
     folder = app.outdir / "_static" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
-    cards = {"course": ("From text to attention", ("text", "new text"))}
+    cards = {"course": (course.TITLE, ("text", "new text"))}
     cards |= {lesson.path.stem: (lesson.heading, lesson.highlighted) for lesson in course.read_lessons()}
     for name, (title, stations) in cards.items():
         figure = CourseFigure(*CARD)
         figure.text(0.06, 0.88, textwrap.fill(title, 30), size=44, weight="bold", va="top", color=INK)
         figure.text(0.06, 0.07, app.config.project, size=20, color=INK)
-        route = matplotlib.image.imread(io.BytesIO(png_of(plot_route(*stations), 190)))
+        route = matplotlib.image.imread(io.BytesIO(as_png(plot_route(*stations), 190)))
         figure.figimage(route, 66, 140)
-        (folder / f"{name}.png").write_bytes(palette(png_of(figure, 100), 64))
-
-
-def png_of(figure: Figure, dpi: int) -> bytes:
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=dpi, facecolor=PAPER)
-    return png.getvalue()
+        (folder / f"{name}.png").write_bytes(palette(as_png(figure, 100), 64))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -14,7 +14,6 @@ from sphinx.builders.singlehtml import SingleFileHTMLBuilder
 BESIDE = ("docs/where_next", "docs/glossary", "docs/notation", "docs/references", "data/README")
 STYLES = ("course.css", "print.css")
 LONG = 80  # characters: a longer line of code may not fit, and then goes on further to the right
-TITLE = "From text to attention"
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -62,7 +61,7 @@ class Book(SingleFileHTMLBuilder):
             own_anchors(chapter, key(docname))
             follow(chapter, {key(name) for name in chapters})
         pages = [cover(), contents(chapters), *(self.chapter(*chapter) for chapter in chapters.items())]
-        html = PAGE.format(title=TITLE, style=self.style(chapters), body="\n".join(pages))
+        html = PAGE.format(title=course.TITLE, style=self.style(chapters), body="\n".join(pages))
         (Path(self.outdir) / "index.html").write_text(html, encoding="utf-8")
 
     def chapter(self, docname: str, chapter: nodes.document) -> str:
@@ -122,7 +121,7 @@ def cover() -> str:
     alt, path = re.search(r"^!\[(.+)\]\((.+)\)$", readme, re.MULTILINE).groups()
     core, further = course.total_minutes(course.read_lessons())
     return COVER.format(
-        title=TITLE,
+        title=course.TITLE,
         breath=escape(readme.split("\n\n")[1].replace("*", "")),
         minutes=f"All lessons with their answers: {core} minutes, and {further} for the parts marked Going further.",
         picture=base64.b64encode((course.ROOT / path).read_bytes()).decode("ascii"),

@@ -2,7 +2,9 @@
 
 import base64
 import io
+import json
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
@@ -46,11 +48,15 @@ def frame_pictures(bundle: nodes.container, root: Path) -> None:
     words = {kind["mime_type"]: kind for kind in bundle.children}["text/plain"].astext()
     for image in [*bundle.findall(nodes.image)]:
         png = palette((root / image["uri"].lstrip("/")).read_bytes())
-        width, height = (f' {side}="{image[side].removesuffix("px")}"' for side in ("width", "height"))
-        address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-        style = f'style="--natural: {image["width"].removesuffix("px")}px"'
-        html = f'<div class="paper"><img src="{address}" alt="{escape(words)}"{width}{height} {style} /></div>'
-        image.replace_self(nodes.raw("", html, format="html"))
+        width, height = (int(image[side].removesuffix("px")) for side in ("width", "height"))
+        image.replace_self(nodes.raw("", framed(png, words, width, height), format="html"))
+
+
+def framed(png: bytes, words: str, width: int, height: int) -> str:
+    """Return a picture as HTML that holds it, in its frame; width and height are in pixels of the page."""
+    address = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+    size = f'width="{width}" height="{height}" style="--natural: {width}px"'
+    return f'<div class="paper"><img src="{address}" alt="{escape(words)}" {size} /></div>'
 
 
 def palette(png: bytes, colours: int = 96) -> bytes:
@@ -65,7 +71,7 @@ def palette(png: bytes, colours: int = 96) -> bytes:
 def route_strip(lesson: Lesson) -> nodes.bullet_list:
     """Return the route that a cell draws as links to the lessons: on a narrow screen it wraps, and is still read."""
     drawn = [ROUTE.index(station) for station in lesson.highlighted]
-    at = {lesson.station: lesson for lesson in reversed(course.read_lessons())}
+    at = course.by_station()
     strip = nodes.bullet_list(classes=["route-strip"])
     for index, station in enumerate(ROUTE):
         mark = nodes.strong if drawn[0] <= index <= drawn[-1] else nodes.inline
@@ -95,6 +101,22 @@ def has_class(node: nodes.Node, name: str) -> bool:
 
 def is_mime_bundle(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+
+
+def data_for_script(data: dict) -> str:
+    """Return data as HTML, for the script that its page loads."""
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json">{text}</script>'
+
+
+def script_where(mark: str, script: str) -> Callable:
+    """Return a handler that loads a script on the pages whose own HTML has a mark."""
+
+    def add_script(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+        if doctree and any(mark in raw.astext() for raw in doctree.findall(nodes.raw)):
+            app.add_js_file(script, defer="defer")
+
+    return add_script
 
 
 def drop_style(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:

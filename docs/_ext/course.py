@@ -11,6 +11,8 @@ from nbformat import NotebookNode
 from utils.workbook import reading
 from utils.workbook.reading import NOTEBOOKS, ROOT
 
+TITLE = "From text to attention"
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -94,6 +96,11 @@ def read_lessons() -> list[Lesson]:
 def lesson_of(docname: str) -> Lesson:
     """Return the lesson of a page."""
     return next(lesson for lesson in read_lessons() if docname == f"notebooks/{lesson.path.stem}")
+
+
+def by_station() -> dict[str, Lesson]:
+    """Return the first lesson that highlights each station of the route."""
+    return {lesson.station: lesson for lesson in reversed(read_lessons())}
 
 
 def slug(heading: str) -> str:

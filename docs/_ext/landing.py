@@ -1,19 +1,16 @@
 """The landing page: the route as a living picture, made of lesson 0's own model, and the lessons as cards."""
 
-import contextlib
-import io
 from collections.abc import Sequence
 from html import escape
 
 import course
-import ipywidgets
 import torch
 from course import Lesson
 from docutils import nodes
+from record_sliders import executed
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from utils import plots
 from utils.attention import simple_attention
 from utils.plots import AXIS_COLOURS, ROUTE, TOKEN_FILLS
 from utils.tokenizer import ids_to_text
@@ -24,7 +21,7 @@ PAUSE = '<input type="checkbox" id="pause-route" /><label for="pause-route">Stop
 
 def route() -> str:
     """Return the route in HTML: at each station what one text is there, and a link to the lesson that teaches it."""
-    at = {lesson.station: lesson for lesson in reversed(course.read_lessons())}
+    at = course.by_station()
     views = dict(zip(ROUTE, stations(run_lesson_0()), strict=True))
     items = "\n".join(
         f'<li style="--turn-of: {index}"><a href="../notebooks/{at[name].path.stem}.html">{escape(name)}</a>'
@@ -36,15 +33,9 @@ def route() -> str:
 
 def run_lesson_0() -> dict:
     """Run the code of lesson 0, without its figures, and return the names that it defines."""
-    names: dict = {"__name__": "__main__"}
-    kept = plots.show, ipywidgets.interact
-    plots.show, ipywidgets.interact = lambda *_, **__: None, lambda **_: lambda function: function
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), torch.random.fork_rng():
-            for source in course.read_lessons()[0].code:
-                exec(source, names)
-    finally:
-        plots.show, ipywidgets.interact = kept
+    lesson = course.read_lessons()[0].path
+    with torch.random.fork_rng():
+        *_, (_, names) = executed(lesson, show=lambda *_, **__: None, interact=lambda **_: lambda function: function)
     return names
 
 

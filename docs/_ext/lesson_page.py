@@ -7,7 +7,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-FURTHER = " · Going further"
+from utils.workbook.saved import FURTHER
+
 KINDS = {"Answer": "answer", "Hint": "hint", "Solution": "solution"}
 
 

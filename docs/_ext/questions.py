@@ -5,12 +5,12 @@ the verdicts, a character each.
 """
 
 import itertools
-import json
 import math
 import re
 from html import escape
 from typing import Any
 
+from cells import data_for_script, has_class, script_where
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -28,16 +28,11 @@ class Questions(SphinxTransform):
     default_priority = 425
 
     def apply(self, **kwargs: object) -> None:
-        for cell in [*self.document.findall(nodes.container)]:
-            if "cell" in cell["classes"] and (
-                call := re.fullmatch(r'check\("(.+?)", \w+\)', cell.children[0].astext())
-            ):
-                exercise = find_exercise(call[1])
-                if choices := choices_of(exercise):
-                    place = cell.parent.index(cell) + 1
-                    cell.parent.insert(
-                        place, nodes.raw("", form(exercise, choices, labels(cell.parent, len(choices))), format="html")
-                    )
+        for cell in [*self.document.findall(lambda node: has_class(node, "cell"))]:
+            call = re.fullmatch(r'check\("(.+?)", \w+\)', cell.children[0].astext())
+            if call and (choices := choices_of(exercise := find_exercise(call[1]))):
+                html = form(exercise, choices, labels(cell.parent, len(choices)))
+                cell.parent.insert(cell.parent.index(cell) + 1, nodes.raw("", html, format="html"))
 
 
 def spellings(answer: Any) -> list:
@@ -101,9 +96,7 @@ def table(exercise: type[Exercise], choices: list[list]) -> tuple[list[str], str
     lines: dict[str, int] = {}
     codes = []
     for answer in itertools.product(*choices):
-        diagnosis = Diagnosis(exercise, list(answer))
-        diagnosis.prepare()
-        line = worded(exercise, *diagnosis.verdict()).message
+        line = worded(exercise, *Diagnosis(exercise, list(answer)).verdict()).message
         codes.append(chr(ord("0") + lines.setdefault(line, len(lines))))
     return list(lines), "".join(codes)
 
@@ -112,12 +105,11 @@ def form(exercise: type[Exercise], choices: list[list], words: list[str]) -> str
     """Return the form as HTML; the script shows it."""
     verdicts, codes = table(exercise, choices)
     items = "".join(item(f"q{exercise.number}-{index}", *pair) for index, pair in enumerate(zip(words, choices)))
-    data = json.dumps({"number": exercise.number, "verdicts": verdicts, "codes": codes}, ensure_ascii=False)
-    data = data.replace("<", "\\u003c")
+    data = data_for_script({"number": exercise.number, "verdicts": verdicts, "codes": codes})
     return (
         f'<form class="question-form" aria-label="Exercise {exercise.number}" hidden>'
         f'<p>Answer here, or in JupyterLab:</p>{items}<button type="submit">Check</button><div role="status"></div>'
-        f'<script type="application/json">{data}</script></form>'
+        f"{data}</form>"
     )
 
 
@@ -138,12 +130,7 @@ def item(name: str, words: str, choices: list) -> str:
     )
 
 
-def add_script(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
-    if doctree and any('<form class="question-form"' in raw.astext() for raw in doctree.findall(nodes.raw)):
-        app.add_js_file("questions.js", defer="defer")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(Questions)
-    app.connect("html-page-context", add_script)
+    app.connect("html-page-context", script_where('<form class="question-form"', "questions.js"))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,14 +8,15 @@ import io
 import itertools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import ipywidgets
-import matplotlib
 import torch
 from cells import palette
 from matplotlib.figure import Figure
+from nbformat import NotebookNode
 
 from utils import plots
 from utils.workbook.reading import read, tags
@@ -25,19 +26,33 @@ DPI = 120  # frames are many: a little less than other figures have
 
 def record(notebook: Path, folder: Path) -> None:
     """Run the code of a lesson up to its last slider, and write each slider's frames with their words to a folder."""
-    cells = read(notebook).cells
-    last = max(index for index, cell in enumerate(cells) if "live-slider" in tags(cell))
+    left = sum("live-slider" in tags(cell) for cell in read(notebook).cells)
     shown: list[tuple[Figure, str]] = []
     sliders: list[tuple[Callable, dict]] = []
-    plots.show = lambda fig, alt: shown.append((fig, alt))
-    ipywidgets.interact = lambda **controls: lambda function: sliders.append((function, controls)) or function
+    cells = executed(
+        notebook,
+        lambda fig, alt: shown.append((fig, alt)),
+        lambda **controls: lambda function: sliders.append((function, controls)) or function,
+    )
+    while len(sliders) < left:
+        cell, _ = next(cells)
+        if "live-slider" in tags(cell):
+            draw(*sliders[-1], shown, folder / str(len(sliders) - 1))
+
+
+def executed(notebook: Path, show: Callable, interact: Callable) -> Iterator[tuple[NotebookNode, dict]]:
+    """Run the code cells of a lesson in order, and yield each with the names defined so far; what they print is lost.
+
+    Until the last one, or until the iterator is closed, `show` and `interact` are called in place of the course's
+    and ipywidgets' own.
+    """
     names: dict = {"__name__": "__main__"}
-    for index, cell in enumerate(cells[: last + 1]):
-        if cell.cell_type == "code":
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(cell.source, f"{notebook.name}, cell {index}", "exec"), names)
-            if "live-slider" in tags(cell):
-                draw(*sliders[-1], shown, folder / str(len(sliders) - 1))
+    with patch.object(plots, "show", show), patch.object(ipywidgets, "interact", interact):
+        for index, cell in enumerate(read(notebook).cells):
+            if cell.cell_type == "code":
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec(compile(cell.source, f"{notebook.name}, cell {index}", "exec"), names)
+                yield cell, names
 
 
 def draw(function: Callable, controls: dict, shown: list[tuple[Figure, str]], folder: Path) -> None:
@@ -49,7 +64,7 @@ def draw(function: Callable, controls: dict, shown: list[tuple[Figure, str]], fo
         torch.manual_seed(0)  # so that the same site is built again
         function(**dict(zip(choices, values)))
         figure, alt = shown[-1]
-        (folder / f"{number}.png").write_bytes(frame(figure))
+        (folder / f"{number}.png").write_bytes(palette(plots.as_png(figure, DPI), colours=64))
         frames.append(alt)
     described = [
         {
@@ -89,13 +104,6 @@ def positions(control: ipywidgets.Widget) -> list:
             steps = round((control.max - control.min) / control.step)
             return [round(control.min + step * control.step, 6) for step in range(steps + 1)]
     raise TypeError(f"no frames are known for a {type(control).__name__}")
-
-
-def frame(figure: Figure) -> bytes:
-    png = io.BytesIO()
-    with matplotlib.rc_context({"savefig.bbox": None}):
-        figure.savefig(png, format="png", dpi=DPI, pil_kwargs={"compress_level": 1})
-    return palette(png.getvalue(), colours=64)
 
 
 if __name__ == "__main__":

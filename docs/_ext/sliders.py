@@ -1,6 +1,5 @@
 """Sliders that move on the page: their frames are drawn at build, so that they need no kernel and no other host."""
 
-import base64
 import hashlib
 import json
 import os
@@ -8,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from html import escape
 from pathlib import Path
 
 import course
+from cells import data_for_script, framed, script_where
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -21,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 KEPT = HERE.parent / "_build" / "frames"
 
 
+@cache
 def folder_of(lesson: course.Lesson) -> Path:
     """Return where a lesson's frames are kept; its name changes with everything that they are drawn from."""
     come_from = [lesson.path, HERE / "record_sliders.py", *sorted((course.ROOT / "utils").rglob("*.py"))]
@@ -74,13 +76,11 @@ def figure(frames: Path, name: str) -> str:
     for control in about["controls"]:
         first = first * len(control["labels"]) + control["start"]
     controls = "".join(map(control_html, about["controls"]))
-    data = json.dumps({"folder": f"frames/{name}/", **about}, ensure_ascii=False).replace("<", "\\u003c")
-    address = "data:image/png;base64," + base64.b64encode((frames / f"{first}.png").read_bytes()).decode("ascii")
+    picture = framed((frames / f"{first}.png").read_bytes(), about["alts"][first], about["width"], about["height"])
+    data = data_for_script({"folder": f"frames/{name}/", **about})
     return (
-        f'<figure class="slider"><div class="controls" hidden>{controls}</div>'
-        f'<div class="paper"><img src="{address}" alt="{escape(about["alts"][first])}" width="{about["width"]}" '
-        f'height="{about["height"]}" style="--natural: {about["width"]}px" /></div>'
-        f'<p class="said" role="status"></p><script type="application/json">{data}</script></figure>'
+        f'<figure class="slider"><div class="controls" hidden>{controls}</div>{picture}'
+        f'<p class="said" role="status"></p>{data}</figure>'
     )
 
 
@@ -102,14 +102,9 @@ def copy_frames(app: Sphinx, exception: Exception | None) -> None:
             shutil.copytree(folder_of(lesson), target, ignore=shutil.ignore_patterns("*.json"), dirs_exist_ok=True)
 
 
-def add_script(app: Sphinx, pagename: str, template: str, context: dict, doctree: nodes.document | None) -> None:
-    if doctree and any('<figure class="slider"' in raw.astext() for raw in doctree.findall(nodes.raw)):
-        app.add_js_file("slider.js", defer="defer")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", draw_frames)
     app.add_transform(Sliders)
-    app.connect("html-page-context", add_script)
+    app.connect("html-page-context", script_where('<figure class="slider"', "slider.js"))
     app.connect("build-finished", copy_frames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

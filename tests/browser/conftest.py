@@ -4,6 +4,7 @@ import pytest
 from chrome import FLAGS, find_chrome, missing
 from lab import opened
 from playwright.sync_api import sync_playwright
+from site_pages import SITE, served
 from xdist.scheduler import LoadScopeScheduling
 
 
@@ -27,6 +28,13 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=find_chrome(), args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def address():
+    """Where the built site is served."""
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

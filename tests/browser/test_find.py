@@ -5,7 +5,7 @@ import re
 import pytest
 from lessons import NOTEBOOKS
 from playwright.sync_api import expect
-from site_pages import SITE, WIDTHS, Shown, pages, served
+from site_pages import SITE, WIDTHS, Shown, pages
 
 FIRST = {
     "softmax": ["softmax", "4.3 From scores to weights"],
@@ -26,12 +26,6 @@ FIRST = {
     "positional encoding": ["3.7 Other ways to encode positions"],
     "register_buffer": ["6.3 The mask in a module"],
 }
-
-
-@pytest.fixture(scope="module")
-def address():
-    with served(SITE) as address:
-        yield address
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from folds import expect_to_unfold_and_fold
 from lessons import NOTEBOOKS, code_cells, markdown_cells, read, tags
 from playwright.sync_api import expect
-from site_pages import SCHEMES, SITE, WIDTHS, Shown, pages, served
+from site_pages import SCHEMES, SITE, WIDTHS, Shown, pages
 
 PAGES = pages()
 CONTENT = "article[role=main]"
@@ -20,12 +20,6 @@ PROSE = """root => {
     }
     return found.join(" ");
 }"""
-
-
-@pytest.fixture(scope="session")
-def address():
-    with served(SITE) as address:
-        yield address
 
 
 @pytest.fixture(scope="session")

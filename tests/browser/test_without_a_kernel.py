@@ -7,7 +7,7 @@ import pytest
 import questions
 from lessons import NOTEBOOKS, code_cells, read, tags, tasks
 from playwright.sync_api import expect
-from site_pages import SITE, WIDTHS, Shown, served
+from site_pages import WIDTHS, Shown
 
 from utils.exercises import check, find_exercise
 
@@ -18,12 +18,6 @@ CHOICES = {
     for task in tasks(read(path))
     if (choices := questions.choices_of(find_exercise(task.number)))
 }
-
-
-@pytest.fixture(scope="module")
-def address():
-    with served(SITE) as address:
-        yield address
 
 
 @pytest.fixture(params=WITH_SLIDER)

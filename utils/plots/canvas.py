@@ -75,11 +75,11 @@ def show(fig: Figure, alt: str) -> None:
     )
 
 
-def as_png(fig: Figure) -> bytes:
-    """Return the figure as a PNG, sharp on fine screens too."""
+def as_png(fig: Figure, dpi: int = DPI) -> bytes:
+    """Return the figure as a PNG; with the usual pixels per inch it is sharp on fine screens too."""
     png = io.BytesIO()
     with matplotlib.rc_context({"savefig.bbox": None}):  # cropped, it would not have the size of the figure
-        fig.savefig(png, format="png", dpi=DPI, pil_kwargs={"optimize": True})
+        fig.savefig(png, format="png", dpi=dpi, pil_kwargs={"optimize": True})
     return png.getvalue()
 
 
