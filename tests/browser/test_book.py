@@ -64,12 +64,12 @@ def missing(nb: NotebookNode, text: str) -> list[str]:
     return [piece for piece in said(nb) if squeezed(piece) not in text]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # not by module: tests of other modules come between those of two lessons
 def book() -> PdfReader:
     return PdfReader(BOOK)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def text(book) -> str:
     return printed(book)
 

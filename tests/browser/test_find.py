@@ -50,8 +50,8 @@ def test_search_finds_while_typing(open_page, query):
     assert {*FIRST[query]} <= {*titles.all_inner_texts()[:4]}
     excerpts = " ".join(shown.page.locator("#search-results p").all_inner_texts())
     assert not any(furniture in excerpts for furniture in ("Contents", "Skip to", "On this page"))
-    titles.first.click()
-    shown.page.wait_for_load_state()
+    with shown.page.expect_navigation(wait_until="networkidle"):  # else what still loads counts as not loaded
+        titles.first.click()
     anchor = shown.page.url.partition("#")[2]
     assert not anchor or shown.page.locator(f'[id="{anchor}"]').count() == 1
     assert shown.complaints == []
