@@ -59,13 +59,18 @@ def draw(function: Callable, controls: dict, shown: list[tuple[Figure, str]], fo
     """Write the frames of one slider, in the order of its positions, and frames.json, which describes them."""
     folder.mkdir(parents=True)
     choices = {name: positions(control) for name, control in controls.items()}
-    frames = []
+    alts, sizes = [], []
     for number, values in enumerate(itertools.product(*choices.values())):
         torch.manual_seed(0)  # so that the same site is built again
+        shown.clear()
         function(**dict(zip(choices, values)))
-        figure, alt = shown[-1]
+        if len(shown) != 1:
+            where = function.__code__.co_filename
+            raise ValueError(f"{where}: the slider shows {len(shown)} figures at {values}, and must show one")
+        [(figure, alt)] = shown
         (folder / f"{number}.png").write_bytes(palette(plots.as_png(figure, DPI), colours=64))
-        frames.append(alt)
+        alts.append(alt)
+        sizes.append([round(96 * inches) for inches in figure.get_size_inches()])
     described = [
         {
             "name": controls[name].description or name,
@@ -74,8 +79,7 @@ def draw(function: Callable, controls: dict, shown: list[tuple[Figure, str]], fo
         }
         for name, choice in choices.items()
     ]
-    width, height = (round(96 * inch) for inch in figure.get_size_inches())
-    description = {"controls": described, "alts": frames, "width": width, "height": height}
+    description = {"controls": described, "alts": alts, "sizes": sizes}
     (folder / "frames.json").write_text(json.dumps(description, ensure_ascii=False), encoding="utf-8")
 
 

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -20,12 +19,13 @@ from sphinx.transforms import SphinxTransform
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE.parent / "_build" / "frames"
+STILL = "Sliders need JavaScript, on this page and in JupyterLab. This picture shows one of the positions."
 
 
-@cache
 def folder_of(lesson: course.Lesson) -> Path:
     """Return where a lesson's frames are kept; its name changes with everything that they are drawn from."""
-    come_from = [lesson.path, HERE / "record_sliders.py", *sorted((course.ROOT / "utils").rglob("*.py"))]
+    drawing = [HERE / "record_sliders.py", HERE / "cells.py", *sorted((course.ROOT / "utils").rglob("*.py"))]
+    come_from = [lesson.path, *drawing, *sorted((course.ROOT / "data").iterdir())]
     digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in come_from)).hexdigest()[:16]
     return KEPT / f"{lesson.path.stem}-{digest}"
 
@@ -76,11 +76,14 @@ def figure(frames: Path, name: str) -> str:
     for control in about["controls"]:
         first = first * len(control["labels"]) + control["start"]
     controls = "".join(map(control_html, about["controls"]))
-    picture = framed((frames / f"{first}.png").read_bytes(), about["alts"][first], about["width"], about["height"])
-    data = data_for_script({"folder": f"frames/{name}/", **about})
+    picture = framed((frames / f"{first}.png").read_bytes(), about["alts"][first], *about["sizes"][first])
+    room = "{} / {}".format(*map(max, zip(*about["sizes"])))  # for the tallest frame: nothing below it ever moves
+    longest = escape(max(about["alts"], key=len))
+    data = data_for_script({"folder": f"frames/{name}/", "controls": about["controls"], "alts": about["alts"]})
     return (
-        f'<figure class="slider"><div class="controls" hidden>{controls}</div>{picture}'
-        f'<p class="said" role="status"></p>{data}</figure>'
+        f'<figure class="slider" style="--room: {room}"><div class="controls" hidden>{controls}</div>{picture}'
+        f'<div class="words" data-longest="{longest}" hidden><p class="said" role="status"></p></div>'
+        f"<noscript><p>{STILL}</p></noscript>{data}</figure>"
     )
 
 
@@ -89,7 +92,9 @@ def control_html(control: dict) -> str:
     if labels == ["False", "True"]:
         return f'<label><input type="checkbox"{" checked" * start} /> {name}</label>'
     scale = f'min="0" max="{len(labels) - 1}" value="{start}" aria-valuetext="{escape(labels[start])}"'
-    return f'<label>{name} <input type="range" {scale} /> <output>{escape(labels[start])}</output></label>'
+    # The range itself says its value: as part of the label, the output would be read out once more.
+    room = f'style="min-width: {max(map(len, labels))}ch" aria-hidden="true"'
+    return f'<label>{name} <input type="range" {scale} /> <output {room}>{escape(labels[start])}</output></label>'
 
 
 def copy_frames(app: Sphinx, exception: Exception | None) -> None:

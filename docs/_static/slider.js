@@ -5,9 +5,10 @@ for (const figure of document.querySelectorAll("figure.slider")) {
   const picture = figure.querySelector("img");
   const address = (index) => `${folder}${index}.png`;
   const position = (input) => (input.type === "checkbox" ? Number(input.checked) : Number(input.value));
+  const frame = (positions) => positions.reduce((sum, at, i) => sum * controls[i].labels.length + at, 0);
+  let shown = frame(controls.map(({ start }) => start));
 
   function move() {
-    const index = inputs.reduce((sum, input, i) => sum * controls[i].labels.length + position(input), 0);
     inputs.forEach((input, i) => {
       const label = controls[i].labels[position(input)];
       if (input.type === "range") {
@@ -15,9 +16,10 @@ for (const figure of document.querySelectorAll("figure.slider")) {
         input.setAttribute("aria-valuetext", label);
       }
     });
-    picture.src = address(index);
-    picture.alt = alts[index];
-    figure.querySelector(".said").textContent = alts[index];
+    shown = frame(inputs.map(position));
+    picture.src = address(shown);
+    picture.alt = alts[shown];
+    figure.querySelector(".said").textContent = alts[shown];
   }
 
   // All frames are fetched before they are needed: then no move waits, and the network may go away.
@@ -32,6 +34,8 @@ for (const figure of document.querySelectorAll("figure.slider")) {
     { rootMargin: "1000px" },
   ).observe(figure);
 
-  figure.querySelector(".controls").hidden = false;
+  for (const part of figure.querySelectorAll("[hidden]")) part.hidden = false;
   figure.addEventListener("input", move);
+  // A reader who comes back finds the controls where they were left: the picture must follow.
+  addEventListener("pageshow", () => frame(inputs.map(position)) !== shown && move());
 }
