@@ -31,14 +31,15 @@ class Questions(SphinxTransform):
         for cell in [*self.document.findall(lambda node: has_class(node, "cell"))]:
             call = re.fullmatch(r'check\("(.+?)", \w+\)', cell.children[0].astext())
             if call and (choices := choices_of(exercise := find_exercise(call[1]))):
-                html = form(exercise, choices, labels(cell.parent, len(choices)))
+                words, sections = labels(cell.parent, len(choices)), targets(self.document, exercise.where)
+                html = form(exercise, choices, words, sections)
                 cell.parent.insert(cell.parent.index(cell) + 1, nodes.raw("", html, format="html"))
 
 
 def spellings(answer: Any) -> list:
     """Return the answers that a mistake stands for: a generator yields several."""
     made = answer()
-    return [made] if isinstance(made, list) else list(made) if hasattr(made, "__next__") else [made]
+    return list(made) if hasattr(made, "__next__") else [made]
 
 
 def choices_of(exercise: type[Exercise]) -> list[list] | None:
@@ -66,8 +67,9 @@ def of_kind(item: Any, right: list, pool: list) -> list:
         letters = all(len(other) == 1 for other in right if isinstance(other, str))
         form = r"[A-Z]" if letters else r"[a-z_0-9]+"
         return sorted({other for other in pool if isinstance(other, str) and re.fullmatch(form, other)})
-    numbers = {round(other, 2) for other in pool if isinstance(other, (int, float)) and not isinstance(other, bool)}
-    numbers = {number for number in numbers if number >= 0}  # one below 0 would be seen to be wrong
+    numbers = [other for other in pool if isinstance(other, (int, float)) and not isinstance(other, bool)]
+    # Three digits are what a check asks for; a number below 0 would be seen to be wrong.
+    numbers = {float(f"{number:.3g}") for number in numbers if number >= 0}
     if all(isinstance(other, int) for other in right if not isinstance(other, (bool, str))):
         numbers = {number for number in numbers if number == int(number)}
         return list(range(int(min(numbers)), int(max(numbers)) + 1))
@@ -86,9 +88,23 @@ def labels(section: nodes.section, count: int) -> list[str]:
         parts := re.split(", (?:and )?", asked[1])
     ) == count:
         return parts
+    if (first := re.search(r"list of \w+: (.+), and \w+ times True or False", text)) and (
+        asked := re.search(rf": ([^:,\n]+(?:, [^:,\n]+){{{count - 2}}})\.$", text, re.MULTILINE)
+    ):
+        return [first[1], *asked[1].split(", ")]
     if (last := re.search(r"\bA to ([B-Z])\b", text)) and ord(last[1]) - ord("A") + 1 == count:
         return [chr(ord("A") + index) for index in range(count)]
     return [f"Item {index + 1}" for index in range(count)]
+
+
+def targets(document: nodes.document, where: str) -> dict[str, str]:
+    """Return the addresses, on the page, of the sections to which an exercise's verdicts send the reader."""
+    return {
+        number: f"#{section['ids'][0]}"
+        for section in document.findall(nodes.section)
+        for number in re.findall(r"\d+\.\d+", where)
+        if section.next_node(nodes.title).astext().startswith(f"{number} ")
+    }
 
 
 def table(exercise: type[Exercise], choices: list[list]) -> tuple[list[str], str]:
@@ -101,11 +117,11 @@ def table(exercise: type[Exercise], choices: list[list]) -> tuple[list[str], str
     return list(lines), "".join(codes)
 
 
-def form(exercise: type[Exercise], choices: list[list], words: list[str]) -> str:
+def form(exercise: type[Exercise], choices: list[list], words: list[str], sections: dict[str, str]) -> str:
     """Return the form as HTML; the script shows it."""
     verdicts, codes = table(exercise, choices)
     items = "".join(item(f"q{exercise.number}-{index}", *pair) for index, pair in enumerate(zip(words, choices)))
-    data = data_for_script({"number": exercise.number, "verdicts": verdicts, "codes": codes})
+    data = data_for_script({"number": exercise.number, "verdicts": verdicts, "codes": codes, "sections": sections})
     return (
         f'<form class="question-form" aria-label="Exercise {exercise.number}" hidden>'
         f'<p>Answer here, or in JupyterLab:</p>{items}<button type="submit">Check</button><div role="status"></div>'
