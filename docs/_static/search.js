@@ -15,16 +15,24 @@ const said = document.querySelector("#search-status");
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 const singular = (word) =>
-  word.replace(/ies$/, "y").replace(/(?<=ch|sh|x)es$/, "").replace(/(?<=\w\w[^sui])s$/, "");
+  word
+    .replace(/ies$/, "y")
+    .replace(/ices$/, "ix")
+    .replace(/(?<=ch|sh|x)es$/, "")
+    .replace(/(?<=\w\w[^sui])s$/, "")
+    .replace(/iz(?=ation|e|ing)/, "is");
 const stem = (word) => word.replace(/(?<=\w{4})(?:al|ed|es|ing|ings|s|e)$/, "");
 const split = (text) =>
   text.toLowerCase().replace(/sqrt|square root/g, "√").match(/[\p{L}\p{N}]+(?:\.[\p{L}\p{N}]+)*|√/gu) ?? [];
 const same = (words) => words.map(singular).join(" ");
 
-// Where a word begins in a text: whole, singular or plural, or, while it is being typed, its first letters.
+// Where a word begins in a text: whole, singular or plural, with -ise or -ize; while it is typed, its first letters.
 function pattern(word, isWhole) {
   if (word === "√") return /√|sqrt|square root/giu;
-  const letters = escaped(singular(word)).replace(/y$/, "(?:y|ies)");
+  const letters = escaped(singular(word))
+    .replace(/y$/, "(?:y|ies)")
+    .replace(/ix$/, "i(?:x|ces)")
+    .replace(/is(?=ation|e|ing)/, "i[sz]");
   const before = /^\d/.test(word) ? "(?<![\\p{L}\\p{N}]|\\d\\.)" : "(?<![\\p{L}\\p{N}])";
   const after = isWhole ? "(?:e?s)?(?![\\p{L}\\p{N}])" : /\d$/.test(word) ? "(?!\\d)" : "";
   return new RegExp(before + letters + after, "giu");
@@ -120,6 +128,10 @@ function show() {
   const shown = found.length > shownAtMost ? `; the first ${shownAtMost} are shown` : "";
   const results = `${found.length} ${found.length === 1 ? "result" : "results"}`;
   said.textContent = words.length ? [results, note].join(" ").trim() + shown : "";
+}
+
+// Not at each letter: browsers allow few changes of the address, and load the page's icon again after each.
+function keepAddress() {
   history.replaceState(null, "", box.value.trim() ? `?q=${encodeURIComponent(box.value)}` : location.pathname);
 }
 
@@ -127,6 +139,7 @@ document.querySelector("#search-off").hidden = true;
 form.hidden = false;
 box.value = new URLSearchParams(location.search).get("q") ?? "";
 box.addEventListener("input", show);
+box.addEventListener("change", keepAddress);
 form.addEventListener("submit", (event) => event.preventDefault());
 show();
 box.focus();

@@ -65,7 +65,8 @@ class Shown:
         route.abort()
 
     def _note_failure(self, request: Request) -> None:
-        self._note("not loaded", request.url)
+        if request.failure != "net::ERR_ABORTED":  # given up by the browser itself, as for a page that is left
+            self._note("not loaded", request.url)
 
     def _note_status(self, response: Response) -> None:
         if response.status >= 400:
@@ -79,7 +80,12 @@ class Shown:
     def unfold(self, unfolded: bool) -> None:
         self.page.evaluate("open => document.querySelectorAll('details').forEach(d => { d.open = open; })", unfolded)
 
-    def barriers(self) -> list[str]:
-        """Return what axe-core complains about."""
-        found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+    def barriers(self, text_contrast: bool = True) -> list[str]:
+        """Return what axe-core complains about, with or without the contrast of what is in the article."""
+        runs = [(None, {})]
+        if not text_contrast:
+            others = {"rules": {"color-contrast": {"enabled": False}}}
+            runs = [(None, others), ({"exclude": [["article"]]}, {"runOnly": ["color-contrast"]})]
+        runs = [Axe().run(self.page, context, options | {"resultTypes": ["violations"]}) for context, options in runs]
+        found = [rule for run in runs for rule in run.response["violations"]]
         return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]
