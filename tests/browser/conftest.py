@@ -1,5 +1,7 @@
 """The browser, and the server that `make lab` starts: one of each for all tests of a worker."""
 
+import re
+
 import pytest
 from chrome import FLAGS, find_chrome, missing
 from lab import opened
@@ -9,9 +11,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 
 class ByParameter(LoadScopeScheduling):
-    """All tests of one lesson go to one worker, where they share its page."""
+    """All tests of one lesson go to one worker, where they share its page; so do those of the book, and the search."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if shared := re.search(r"test_book|search_finds", nodeid):
+            return shared[0]
         _, bracket, parameter = nodeid.partition("[")
         return parameter if bracket else nodeid
 

@@ -57,17 +57,18 @@ def test_page_fits_and_has_no_barriers(shown):
             shown.at(width, scheme)
             sizes = shown.page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
             assert sizes[0] <= sizes[1], f"at {width} px the page scrolls sideways: {sizes}"
-            assert shown.barriers() == [], f"at {width} px, {scheme}"
+            # The contrast of the text takes most of the time, and does not depend on the width.
+            assert shown.barriers(text_contrast=width == WIDTHS[0]) == [], f"at {width} px, {scheme}"
     shown.unfold(False)
 
 
 def test_page_comes_to_rest_at_every_width_of_a_phone(shown):
     """A box that just fits must not change between two sizes in every frame."""
     for width in range(330, 431, 5):
-        shown.at(width, "light")
+        shown.page.set_viewport_size({"width": width, "height": 900})
         heights = shown.page.evaluate("""async () => {
             const heights = [];
-            while (heights.length < 6) {
+            while (heights.length < 5) {
                 await new Promise(requestAnimationFrame);
                 heights.push(document.querySelector("article").getBoundingClientRect().height);
             }
