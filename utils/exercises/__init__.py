@@ -4,6 +4,7 @@ import contextlib
 import html
 import importlib.util
 import inspect
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from utils.exercises.shown import cut, one_line
 from utils.exercises.slips import spelled
 from utils.workbook.saved import passed, stored_verdicts
 
-__all__ = ["Exercise", "Mistake", "Verdict", "check", "demand", "exercises_of", "find_exercise"]
+__all__ = ["Exercise", "Mistake", "Verdict", "check", "demand", "exercises_of", "find_exercise", "first_wrong"]
 
 LONGEST = 200  # characters of a verdict
 
@@ -190,6 +191,12 @@ def find_exercise(number: str) -> type[Exercise]:
     if not isinstance(number, str) or number not in known:
         raise ValueError(f"there is no exercise {number!r}: lesson {int(lesson)} has {', '.join(known)}")
     return known[number]
+
+
+def first_wrong(right: Sequence[bool], index: int) -> Iterator[list[bool]]:
+    """Yield each answer of True and False that is right up to an index, wrong at it, and anything after it."""
+    for rest in itertools.product([True, False], repeat=len(right) - index - 1):
+        yield [*right[:index], not right[index], *rest]
 
 
 def exercises_of(lesson: str) -> dict[str, type[Exercise]]:

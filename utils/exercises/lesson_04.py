@@ -1,15 +1,13 @@
 """The exercises of lesson 4, simple attention."""
 
 import math
-from collections.abc import Iterator
-from itertools import product
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from utils.attention import simple_attention
-from utils.exercises import Exercise
+from utils.exercises import Exercise, first_wrong
 
 TEXTS = {
     "five tokens": torch.tensor(
@@ -355,35 +353,29 @@ class Direction(Exercise, number="4.4", where="section 4.6", asks="`(context_vec
 ALWAYS = [True, False, True, True, False]
 
 
-def first_wrong(index: int) -> Iterator[list[bool]]:
-    """Yield each answer that is right up to an index, wrong at it, and anything after it."""
-    for rest in product([True, False], repeat=len(ALWAYS) - index - 1):
-        yield [*ALWAYS[:index], not ALWAYS[index], *rest]
-
-
 class Always(Exercise, number="4.5", where="sections 4.5 and 4.7", asks="a list of five values, True or False"):
     def right():
         return ALWAYS
 
     def rows():
         """think of (a) again: softmax divides each row by its sum"""
-        yield from first_wrong(0)
+        yield from first_wrong(ALWAYS, 0)
 
     def columns():
         """think of (b) again: each row is divided by its own sum, and what becomes of a column?"""
-        yield from first_wrong(1)
+        yield from first_wrong(ALWAYS, 1)
 
     def symmetric_scores():
         """think of (c) again: does a dot product depend on which vector comes first?"""
-        yield from first_wrong(2)
+        yield from first_wrong(ALWAYS, 2)
 
     def order():
         """think of (d) again: does anything in this attention know a token's position?"""
-        yield from first_wrong(3)
+        yield from first_wrong(ALWAYS, 3)
 
     def largest_to_itself():
         """think of (e) again: what if another vector points roughly the same way and is longer?"""
-        yield from first_wrong(4)
+        yield from first_wrong(ALWAYS, 4)
 
 
 class ContextByHand(Exercise, number="4.6", where="sections 4.3 and 4.4", asks="a list of two numbers"):

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from utils.exercises import Exercise
+from utils.exercises import Exercise, first_wrong
 
 
 def _numbers(*shape: int) -> Tensor:
@@ -381,26 +381,29 @@ class OneWeight(Exercise, number="8.6", where="section 8.5", asks="a tensor of s
         return torch.block_diag(*head_weights)
 
 
+FIVE = [False, True, False, True, False]
+
+
 class Five(Exercise, number="8.7", where="sections 8.1, 8.4 and 8.6", asks="a list of five values, each True or False"):
     def right():
-        return [False, True, False, True, False]
+        return FIVE
 
     def heads_cost_parameters():
-        """all right except (a): the same projections are only split into more, narrower parts"""
-        return [True, True, False, True, False]
+        """think of (a) again: the same projections are only split into more, narrower parts"""
+        yield from first_wrong(FIVE, 0)
 
     def square_is_linear():
-        """all right except (b): there are twice as many queries and twice as many keys"""
-        return [False, False, False, True, False]
+        """think of (b) again: there are twice as many queries and twice as many keys"""
+        yield from first_wrong(FIVE, 1)
 
     def fused_skips_visible_scores():
-        """all right except (c): it computes all visible scores, block by block, and saves memory by not keeping them"""
-        return [False, True, True, True, False]
+        """think of (c) again: none is left out: memory is saved because the square is never there as a whole"""
+        yield from first_wrong(FIVE, 2)
 
     def dropout_is_free():
-        """all right except (d): with dropout the fused form on a CPU falls back to the full square"""
-        return [False, True, False, False, False]
+        """think of (d) again: with dropout the fused form on a CPU falls back to the full square"""
+        yield from first_wrong(FIVE, 3)
 
     def one_head_is_enough():
-        """all right except (e): one head returns one mixture, and the two contents cannot be recovered from it"""
-        return [False, True, False, True, True]
+        """think of (e) again: one head returns one mixture, and the two contents cannot be recovered from it"""
+        yield from first_wrong(FIVE, 4)

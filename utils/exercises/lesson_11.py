@@ -2,14 +2,13 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.exercises import Exercise, demand
+from utils.exercises import Exercise, demand, first_wrong
 from utils.exercises.values import identical
 
 
@@ -667,12 +666,6 @@ class AtSources(Exercise, number="11.5", where="section 11.4", asks="the mean we
 SOUND = [False, False, False, True, True]
 
 
-def first_wrong(index: int) -> Iterator[list[bool]]:
-    """Yield each answer that is right up to an index, wrong at it, and anything after it."""
-    for rest in product([True, False], repeat=len(SOUND) - index - 1):
-        yield [*SOUND[:index], not SOUND[index], *rest]
-
-
 class Conclusions(
     Exercise, number="11.6", where="sections 11.1, 11.4, 11.6 and 11.9", asks="a list of five values, True or False"
 ):
@@ -681,20 +674,20 @@ class Conclusions(
 
     def accuracy_shows_the_mechanism():
         """think of (a) again: in this lesson the trained model copies names without an induction head"""
-        yield from first_wrong(0)
+        yield from first_wrong(SOUND, 0)
 
     def attention_shows_the_effect():
         """think of (b) again: a map shows where a head attends; might another head make up for it?"""
-        yield from first_wrong(1)
+        yield from first_wrong(SOUND, 1)
 
     def one_seed_is_enough():
         """think of (c) again: would another seed have to put the same work into the same head?"""
-        yield from first_wrong(2)
+        yield from first_wrong(SOUND, 2)
 
     def overfitting_missed():
         """think of (d) again: what does the model gain on training text, and what on other text?"""
-        yield from first_wrong(3)
+        yield from first_wrong(SOUND, 3)
 
     def best_can_be_beaten():
         """think of (e) again: can any model do better on average than one that knows the true probabilities?"""
-        yield from first_wrong(4)
+        yield from first_wrong(SOUND, 4)

@@ -4,7 +4,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DistributedSampler
 
-from utils.exercises import Exercise, demand
+from utils.exercises import Exercise, demand, first_wrong
 from utils.exercises.shown import described
 from utils.exercises.values import items, kind_of, same, shape_of
 
@@ -468,36 +468,30 @@ class DevicePart(Exercise, number="12.5", where="section 12.4", asks="a tensor o
 TRUE = [False, True, False, False, True, True]
 
 
-def first_wrong(index: int) -> Iterator[list[bool]]:
-    """Yield each answer that is right up to an index, wrong at it, and anything after it."""
-    for rest in itertools.product([True, False], repeat=len(TRUE) - index - 1):
-        yield [*TRUE[:index], not TRUE[index], *rest]
-
-
 class Statements(Exercise, number="12.6", where="sections 12.2 to 12.8", asks="a list of six values, True or False"):
     def right():
         return TRUE
 
     def weights_divided():
         """think of (a) again: can a device compute gradients for its part of the batch without all the weights?"""
-        yield from first_wrong(0)
+        yield from first_wrong(TRUE, 0)
 
     def activations_constant():
         """think of (b) again: what is kept once per parameter, and what once per token of the batch?"""
-        yield from first_wrong(1)
+        yield from first_wrong(TRUE, 1)
 
     def speed_up_taken_for_granted():
         """think of (c) again: were the other cores idle before, and what does the all-reduce cost?"""
-        yield from first_wrong(2)
+        yield from first_wrong(TRUE, 2)
 
     def weights_are_not_all():
         """think of (d) again: what would AdamW's running means be after the restart, and which windows would come?"""
-        yield from first_wrong(3)
+        yield from first_wrong(TRUE, 3)
 
     def equal_weights_drift():
         """think of (e) again: all processes begin with equal weights, so can equal steps lead to different ones?"""
-        yield from first_wrong(4)
+        yield from first_wrong(TRUE, 4)
 
     def operations_divided():
         """think of (f) again: do the operations become fewer, or are more of them done at the same time?"""
-        yield from first_wrong(5)
+        yield from first_wrong(TRUE, 5)
