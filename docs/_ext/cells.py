@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from sphinx.transforms import SphinxTransform
 
 from utils.plots import ROUTE
 
+NOT_ATTEMPTED = ": not attempted yet"
 OUTPUT_FOLD = "Made your prediction? Show the output"
 
 
@@ -32,15 +33,17 @@ class Cells(SphinxTransform):
             if "plots.plot_route(" in source.astext():
                 cell.replace_self(route_strip(course.lesson_of(self.env.docname)))
                 continue
+            if output and NOT_ATTEMPTED in output.astext():
+                cell.remove(output)  # a page cannot be worked in, and the task says what to do
             for bundle in [*cell.findall(is_mime_bundle)]:
                 frame_pictures(bundle, Path(self.env.srcdir))
             for printed in output.findall(nodes.literal_block) if output else ():
                 if is_table(printed.astext()):
                     printed["classes"].append("aligned")
             if "tag_figure" in cell["classes"]:
-                fold(source, source.astext().splitlines()[0].removeprefix("# "), "plot-code")
+                fold([source], source.astext().splitlines()[0].removeprefix("# "), "plot-code")
             if "tag_predicted" in cell["classes"] and output:
-                fold(output, OUTPUT_FOLD, "prediction")
+                fold([output], OUTPUT_FOLD, "prediction")
 
 
 def frame_pictures(bundle: nodes.container, root: Path) -> None:
@@ -86,13 +89,13 @@ def is_table(text: str) -> bool:
     return len(re.findall(r"\S {2,}\S.*$", text, re.MULTILINE)) > 1
 
 
-def fold(node: nodes.Element, summary: str, kind: str) -> None:
-    """Put a part of a page into a <details> that is closed at first."""
+def fold(parts: Sequence[nodes.Element], summary: str, kind: str) -> None:
+    """Put parts of a page that follow one another into a <details> that is closed at first."""
     opening = f'<details class="{kind}"><summary>{escape(summary)}</summary>'
-    ends = [nodes.raw("", html, format="html") for html in (opening, "</details>")]
-    index = node.parent.index(node)
-    node.parent.insert(index + 1, ends[1])
-    node.parent.insert(index, ends[0])
+    start, end = (nodes.raw("", html, format="html") for html in (opening, "</details>"))
+    parent = parts[0].parent
+    parent.insert(parent.index(parts[-1]) + 1, end)
+    parent.insert(parent.index(parts[0]), start)
 
 
 def has_class(node: nodes.Node, name: str) -> bool:

@@ -56,7 +56,8 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     elif docname == "docs/glossary":
         source[0] = glossary.with_all_lessons(text, lessons)
     elif docname == "docs/run":
-        parts = [course.readme_section(title) for title in ("Start", "Your own copies", "A text of your own")]
+        parts = [get_the_course(app.config.html_context["repository"])]
+        parts += [course.readme_section(title) for title in ("Start", "Your own copies", "A text of your own")]
         source[0] = "\n\n".join([text.partition("\n")[0], *parts])
     elif docname == "docs/for_teachers":
         source[0] = for_teachers(text, lessons)
@@ -64,6 +65,13 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = text.partition("\n- ")[0] + "\n" + api.sections(lessons)
     elif docname.startswith("docs/"):
         source[0] = text
+
+
+def get_the_course(repository: str) -> str:
+    """Return how to get the course's folder, if the address of its repository is known."""
+    if not repository:
+        return ""
+    return f"## Get the course\n\n```\ngit clone {repository}\ncd {repository.rpartition('/')[2]}\n```"
 
 
 def for_teachers(text: str, lessons: list[Lesson]) -> str:

@@ -16,7 +16,7 @@ from utils.plots import AXIS_COLOURS, ROUTE, TOKEN_FILLS
 from utils.tokenizer import ids_to_text
 
 SHOWN = 12  # columns of a wide matrix, so that they fit on a phone
-PAUSE = '<input type="checkbox" id="pause-route" /><label for="pause-route">Stop the picture</label>'
+PAUSE = '<input type="checkbox" id="pause-route" /><label for="pause-route">Pause the animation</label>'
 
 
 def route() -> str:
@@ -52,7 +52,8 @@ def stations(lesson: dict) -> Sequence[str]:
     with torch.random.fork_rng():
         torch.manual_seed(0)  # whatever was drawn before, the picture is the same, and so is what is drawn afterwards
         dropped = torch.nn.functional.dropout(weights[0], 0.3)
-    chances = zip(lesson["words"], probabilities.tolist())
+    # Rounded, because training differs in the last digits with the machine and the number of threads.
+    chances = [(word, round(20 * p) / 20) for word, p in zip(lesson["words"], probabilities.tolist())]
     return (
         f"“{escape(lesson['text'])}”",
         tokens(pieces) + tokens(ids.tolist()),
@@ -64,7 +65,8 @@ def stations(lesson: dict) -> Sequence[str]:
         f"{cells(weights[0], 'num_tokens')}<p>nothing from later tokens</p>",
         f"{cells(dropped, 'num_tokens')}<p>while it trains: some weights switched off</p>",
         "".join(cells(head, "num_heads") for head in weights) + f"<p>{len(weights)} heads, side by side</p>",
-        "".join(f'<p class="chance" style="--p: {p:.2f}">{escape(word.strip())} {p:.0%}</p>' for word, p in chances),
+        "".join(f'<p class="chance" style="--p: {p:.2f}">{escape(word.strip())} {p:.0%}</p>' for word, p in chances)
+        + "<p>rounded to 5%</p>",
         f"“{escape(lesson['text'])}<strong>{escape(ids_to_text(lesson['known'][lesson['top_ids'][:1]]))}</strong>”",
     )
 
@@ -88,7 +90,10 @@ def cards(lessons: Sequence[Lesson]) -> str:
     """Return how long the course takes, and the lessons as a list: title, what one learns, minutes of the core."""
     core, further = course.total_minutes(lessons)
     learned = course.readme_lessons()
-    items = [f"{course.link(lesson)}\n: {learned[lesson.number]}. *{lesson.minutes[0]} minutes*" for lesson in lessons]
+    items = [
+        f"{course.link(lesson)}\n: {learned[lesson.number]}. *{lesson.minutes[0]}\N{NO-BREAK SPACE}minutes*"
+        for lesson in lessons
+    ]
     both = f"takes about {core / 60:.0f} hours, everything about {(core + further) / 60:.0f}"
     return "\n\n".join([f"The core of all {len(lessons)} lessons {both}.", *items, ""])
 

@@ -47,8 +47,10 @@ def facts(table: nodes.table) -> None:
         term = nodes.term("", name.astext())
         items.append(nodes.definition_list_item("", term, nodes.definition("", *value.children)))
     target = {"refdomain": "std", "reftype": "doc", "reftarget": "/docs/run", "refexplicit": True, "refwarn": True}
-    run = nodes.paragraph("", "", addnodes.pending_xref("", nodes.inline("", "on your machine"), **target))
-    items.append(nodes.definition_list_item("", nodes.term("", "To run it"), nodes.definition("", run)))
+    run = addnodes.pending_xref("", nodes.inline("", "take the course to your machine"), **target)
+    what = "read and predict: what the cells print is stored. To run and change them, "
+    here = nodes.definition("", nodes.paragraph("", "", nodes.Text(what), run, nodes.Text(".")))
+    items.append(nodes.definition_list_item("", nodes.term("", "Here"), here))
     table.replace_self(nodes.definition_list("", *items, classes=["facts"]))
 
 

@@ -10,7 +10,7 @@ import re
 from html import escape
 from typing import Any
 
-from cells import data_for_script, has_class, script_where
+from cells import data_for_script, fold, has_class, script_where
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -19,6 +19,7 @@ from utils.exercises import Exercise, find_exercise, worded
 from utils.exercises.diagnosis import Diagnosis
 
 MOST, COMBINATIONS = 12, 40_000  # choices for an item, and for all: more would be a search
+NEED_A_KERNEL = {"10.3", "10.4"}  # only who runs what is asked about can see it
 COUNTED = re.compile(r"list of (an|two|three|four|five|six)\b")  # else the form would tell how many items there are
 
 
@@ -34,6 +35,8 @@ class Questions(SphinxTransform):
                 words, sections = labels(cell.parent, len(choices)), targets(self.document, exercise.where)
                 html = form(exercise, choices, words, sections)
                 cell.parent.insert(cell.parent.index(cell) + 1, nodes.raw("", html, format="html"))
+                stub = cell.parent[cell.parent.index(cell) - 1]
+                fold([stub, cell], "In JupyterLab", "in-lab")
 
 
 def spellings(answer: Any) -> list:
@@ -47,7 +50,9 @@ def choices_of(exercise: type[Exercise]) -> list[list] | None:
 
     All items of one kind have the same choices, so that these do not tell which item is which.
     """
-    if exercise.is_called or isinstance(exercise.right, type) or not isinstance(right := exercise.right(), list):
+    if exercise.number in NEED_A_KERNEL or exercise.is_called or isinstance(exercise.right, type):
+        return None
+    if not isinstance(right := exercise.right(), list):
         return None
     if not COUNTED.search(exercise.asks) or not all(isinstance(item, (bool, int, float, str)) for item in right):
         return None
@@ -124,7 +129,7 @@ def form(exercise: type[Exercise], choices: list[list], words: list[str], sectio
     data = data_for_script({"number": exercise.number, "verdicts": verdicts, "codes": codes, "sections": sections})
     return (
         f'<form class="question-form" aria-label="Exercise {exercise.number}" hidden>'
-        f'<p>Answer here, or in JupyterLab:</p>{items}<button type="submit">Check</button><div role="status"></div>'
+        f'<p>Answer here:</p>{items}<button type="submit">Check</button><div role="status"></div>'
         f"{data}</form>"
     )
 

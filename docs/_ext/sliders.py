@@ -78,11 +78,11 @@ def figure(frames: Path, name: str) -> str:
     controls = "".join(map(control_html, about["controls"]))
     picture = framed((frames / f"{first}.png").read_bytes(), about["alts"][first], *about["sizes"][first])
     room = "{} / {}".format(*map(max, zip(*about["sizes"])))  # for the tallest frame: nothing below it ever moves
-    longest = escape(max(about["alts"], key=len))
+    words, longest = escape(about["alts"][first]), escape(max(about["alts"], key=len))
     data = data_for_script({"folder": f"frames/{name}/", "controls": about["controls"], "alts": about["alts"]})
     return (
         f'<figure class="slider" style="--room: {room}"><div class="controls" hidden>{controls}</div>{picture}'
-        f'<div class="words" data-longest="{longest}" hidden><p class="said" role="status"></p></div>'
+        f'<div class="words" data-longest="{longest}"><p class="said" role="status">{words}</p></div>'
         f"<noscript><p>{STILL}</p></noscript>{data}</figure>"
     )
 

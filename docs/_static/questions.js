@@ -28,8 +28,10 @@ for (const form of document.querySelectorAll(".question-form")) {
     event.preventDefault();
     const open = items.filter((item) => chosen(item) === "").length;
     const index = items.reduce((sum, item) => sum * Number(item.dataset.choices) + Number(chosen(item)), 0);
-    const left = `… ${number}: ${open} of ${items.length} ${open === 1 ? "is" : "are"} still open`;
+    const left = `… ${number}: ${open} of ${items.length} ${open === 1 ? "is" : "are"} not answered yet`;
     show(form.querySelector("[role=status]"), open ? left : verdicts[codes.charCodeAt(index) - 48], sections);
   });
+  // A verdict on another answer would be a false one.
+  form.addEventListener("change", () => form.querySelector("[role=status]").replaceChildren());
   form.hidden = false;
 }

@@ -44,6 +44,7 @@ for (const entry of searchEntries) {
   if (entry.kind === "term") entry.names.push(entry.plain.replaceAll(" ", "")); // layernorm
   entry.others = entry.names.map((name) => same(split(name)));
 }
+const known = [...new Set(searchEntries.flatMap(({ title, names }) => split([title, ...names].join(" "))))];
 
 // How well an entry fits: 0 for not at all. What counts most is the title, then the kind, then how often words occur.
 function fit(entry, queries, words, enough) {
@@ -59,8 +60,8 @@ function fit(entry, queries, words, enough) {
   if (queries.includes(entry.plain) || queries.includes(entry.bare)) level = 5;
   else if (entry.others.some((name) => queries.includes(name))) level = named[entry.kind] ?? 3;
   else if (begins(entry.plain) || begins(entry.bare)) level = 2;
-  // What may be left out comes after the core.
-  const kind = 2 * order.indexOf(entry.kind) - (entry.further ? 3 : 0);
+  // What may be left out comes after the core, and what is for teachers last.
+  const kind = 2 * order.indexOf(entry.kind) - (entry.further ? 3 : 0) - (entry.page === "For teachers" ? 60 : 0);
   return 1 + 100 * level + 50 * found.length + kind + Math.min(20, ...found);
 }
 
@@ -91,7 +92,30 @@ function search(text) {
     const found = ranked(queries, one.words, one.enough);
     if (found.length) return { ...one, found };
   }
-  return { words: exact, found: [], note: "" };
+  const meant = typed.map(nearest).join(" ");
+  if (meant !== typed.join(" ")) return { ...search(meant), note: `for “${meant}”` };
+  return { words: exact, found: [], note: "· try one word, or see the glossary" };
+}
+
+// The word of a title that was probably meant: one with few other letters, or one that begins in the same way.
+function nearest(word) {
+  const near = known
+    .map((other) => ({ other, apart: distance(word, other) }))
+    .filter(({ other, apart }) => apart <= word.length / 4 || (word.length > 5 && other.startsWith(word.slice(0, 5))));
+  return near.sort((one, two) => one.apart - two.apart)[0]?.other ?? word;
+}
+
+// How many letters must be added, left out or changed.
+function distance(one, other) {
+  const row = [0, ...other].map((_, index) => index);
+  [...one].forEach((letter, index) => {
+    let before = row[0]++;
+    [...other].forEach((another, at) => {
+      const apart = Math.min(row[at + 1] + 1, row[at] + 1, before + (letter !== another));
+      [before, row[at + 1]] = [row[at + 1], apart];
+    });
+  });
+  return row.at(-1);
 }
 
 // The text around the first word that was found, with all of them marked.

@@ -3,10 +3,22 @@ for (const figure of document.querySelectorAll("figure.slider")) {
   const { folder, controls, alts } = JSON.parse(figure.querySelector("script").textContent);
   const inputs = [...figure.querySelectorAll("input")];
   const picture = figure.querySelector("img");
-  const address = (index) => `${folder}${index}.png`;
+  const said = figure.querySelector(".said");
+  const frames = alts.map(() => new Image());
   const position = (input) => (input.type === "checkbox" ? Number(input.checked) : Number(input.value));
   const frame = (positions) => positions.reduce((sum, at, i) => sum * controls[i].labels.length + at, 0);
-  let shown = frame(controls.map(({ start }) => start));
+  let chosen = frame(controls.map(({ start }) => start));
+
+  function load(index) {
+    const image = frames[index];
+    if (image.complete && !image.naturalWidth) image.src = `${folder}${index}.png`; // not asked for yet, or in vain
+    return image;
+  }
+
+  function show(index) {
+    picture.src = frames[index].src;
+    said.textContent = picture.alt = alts[index];
+  }
 
   function move() {
     inputs.forEach((input, i) => {
@@ -16,26 +28,20 @@ for (const figure of document.querySelectorAll("figure.slider")) {
         input.setAttribute("aria-valuetext", label);
       }
     });
-    shown = frame(inputs.map(position));
-    picture.src = address(shown);
-    picture.alt = alts[shown];
-    figure.querySelector(".said").textContent = alts[shown];
+    const index = (chosen = frame(inputs.map(position)));
+    const image = load(index);
+    if (image.naturalWidth) return show(index);
+    image.onload = () => chosen === index && show(index);
+    image.onerror = () => chosen === index && (said.textContent = "Without a network, this picture cannot be loaded.");
   }
 
-  // All frames are fetched before they are needed: then no move waits, and the network may go away.
-  const kept = [];
-  new IntersectionObserver(
-    ([entry], observer) => {
-      if (entry.isIntersecting) {
-        observer.disconnect();
-        alts.forEach((_, index) => (kept[index] = Object.assign(new Image(), { src: address(index) })));
-      }
-    },
-    { rootMargin: "1000px" },
-  ).observe(figure);
+  // Once the page itself is there, all frames are fetched: then no move waits, and the network may go away.
+  const fetchAll = () => frames.forEach((_, index) => load(index));
+  if (document.readyState === "complete") fetchAll();
+  else addEventListener("load", fetchAll);
 
   for (const part of figure.querySelectorAll("[hidden]")) part.hidden = false;
   figure.addEventListener("input", move);
   // A reader who comes back finds the controls where they were left: the picture must follow.
-  addEventListener("pageshow", () => frame(inputs.map(position)) !== shown && move());
+  addEventListener("pageshow", () => frame(inputs.map(position)) !== chosen && move());
 }

@@ -24,6 +24,8 @@ FIRST = {
     "skip connection": ["residual connection"],
     "layer normalization": ["layer norm"],
     "matrices": ["matrix product"],
+    "temprature": ["temperature"],
+    "tokenization": ["tokenizer"],
     "what is a token?": ["token", "token ID"],
     "positional encoding": ["3.7 Other ways to encode positions"],
     "register_buffer": ["6.3 The mask in a module"],
@@ -140,7 +142,7 @@ def test_landing_page_shows_the_ways_in_and_a_living_route(open_page):
     page = shown.page.context.new_page()  # in the first one nothing is animated
     page.goto(shown.page.url)
     assert page.locator(".living-route li").first.evaluate(running) == ["running"]
-    page.get_by_label("Stop the picture").check()
+    page.get_by_label("Pause the animation").check()
     assert page.locator(".living-route li").first.evaluate(running) == ["paused"]
     text = shown.page.locator("article").inner_text()
     assert all(read_title in text for read_title in ("hours", "Where to go from here"))
