@@ -71,20 +71,16 @@ FIGURE = 4  # as many lines as take the time that a figure is looked at
 
 
 def parts(nb: NotebookNode) -> Iterator[tuple[bool, NotebookNode, str]]:
-    """Yield whether a part may be left out, its cell, and its source: a Markdown cell is cut at its headings.
+    """Yield whether a cell may be left out, the cell, and its source.
 
     What a heading that ends in "· Going further" opens lasts until the next heading of its level or above.
     """
     further = 0  # the level of the heading that opened what may be left out
     for cell in nb.cells:
-        starts = [0, *(match.start() for match in re.finditer(r"^#+ ", without_fences(cell.source), re.MULTILINE))]
-        for start, end in zip(starts, [*starts[1:], None]) if cell.cell_type == "markdown" else [(0, None)]:
-            source = cell.source[start:end]
-            heading = re.match(r"(#+) .*", source) if cell.cell_type == "markdown" else None
-            if heading and (not further or len(heading[1]) <= further):
-                further = len(heading[1]) if heading[0].endswith(FURTHER) else 0
-            if source:
-                yield further > 0, cell, source
+        heading = re.match(r"(#+) .*", cell.source) if cell.cell_type == "markdown" else None
+        if heading and (not further or len(heading[1]) <= further):
+            further = len(heading[1]) if heading[0].endswith(FURTHER) else 0
+        yield further > 0, cell, cell.source
 
 
 def estimated_minutes(nb: NotebookNode) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from lessons import (
     tasks,
     texts,
     without_code,
+    without_fences,
 )
 
 FACTS = ["Minutes", "You need", "After this you can", "Shape in → shape out"]
@@ -113,6 +114,14 @@ def test_headings_are_in_order(path):
     for section, text in enumerate(sections[: -len(last)], 1):
         if not text.startswith(f"{number(path)}.{section} "):
             yield f"heading “{text}”", f"“## {number(path)}.{section} …” is expected here"
+
+
+@rule
+def test_each_heading_begins_a_cell(path):
+    """JupyterLab folds what is below a heading only from cell to cell."""
+    for cell in markdown_cells(read(path)):
+        if found := re.search(r"\n#{1,6} .*", without_fences(cell.source)):
+            yield cell, f"“{found[0].strip()}” must begin a cell of its own"
 
 
 @rule

@@ -32,10 +32,8 @@ class Task:
 
     @property
     def folds(self) -> list[tuple[str, str]]:
-        """Summary and text of each folded part, up to the next heading."""
-        text = self.below[2].source if len(self.below) == 3 else ""
-        end = re.search(r"^#{1,6} ", without_fences(text), re.MULTILINE)
-        return FOLD.findall(text[: end.start()] if end else text)
+        """Summary and text of each folded part."""
+        return FOLD.findall(self.below[2].source) if len(self.below) == 3 else []
 
     @property
     def solutions(self) -> list[str]:
