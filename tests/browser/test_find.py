@@ -24,7 +24,7 @@ FIRST = {
     "skip connection": ["residual connection"],
     "layer normalization": ["layer norm"],
     "matrices": ["matrix product"],
-    "temprature": ["temperature"],
+    "softmx": ["softmax"],
     "tokenization": ["tokenizer"],
     "what is a token?": ["token", "token ID"],
     "positional encoding": ["3.7 Other ways to encode positions"],
