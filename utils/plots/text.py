@@ -75,7 +75,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
     texts = [_pieces_and_ids(f"texts[{index}]", text) for index, text in enumerate(as_list("texts", texts))]
     check_size("texts", sum(len(pieces) for pieces, _ in texts), "tokens", 250)
     fig, ax = bare_axes(8.0, 1.0)
-    y, widest = 0, 44  # one row is 1 high, one character 1 wide
+    y, widest = 0, 1  # one row is 1 high, one character 1 wide
     for pieces, ids in texts:
         left = 0
         for piece, token_id, fill in zip(pieces, ids, cycle(TOKEN_FILLS)):
@@ -89,7 +89,7 @@ def plot_tokens(texts: Sequence[tuple[Sequence[str], Sequence[int]]]) -> Figure:
             left += width
             widest = max(widest, left)
         y -= 1
-    fig.set_size_inches(max(8.0, 0.09 * widest), -0.95 * y)
+    fig.set_size_inches(max(0.09 * widest, min(8.0, 0.18 * widest)), -0.95 * y)  # room to breathe where there is some
     ax.set(xlim=(-0.2, widest), ylim=(y + 0.6, 0.6))
     return fig
 
