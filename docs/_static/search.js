@@ -101,7 +101,7 @@ function search(text) {
 function nearest(word) {
   const near = known
     .map((other) => ({ other, apart: distance(word, other) }))
-    .filter(({ other, apart }) => apart <= word.length / 4 || (word.length > 5 && other.startsWith(word.slice(0, 5))));
+    .filter(({ other, apart }) => apart <= word.length / 4 || (/^\p{L}{6,}$/u.test(word) && other.startsWith(word.slice(0, 5))));
   return near.sort((one, two) => one.apart - two.apart)[0]?.other ?? word;
 }
 
