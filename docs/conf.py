@@ -32,6 +32,7 @@ extensions = [
     "glossary",
     "site_search",
     "cells",
+    "code_lines",
     "lesson_page",
     "sliders",
     "questions",

@@ -2,10 +2,12 @@
 
 import importlib
 import re
+from html import unescape
 from pathlib import Path
 
 import api
 import check_links
+import code_lines
 import content
 import course
 import glossary
@@ -13,6 +15,8 @@ import lessons
 import maths
 import pytest
 from lessons import ROOT
+from pygments import highlight
+from pygments.lexers import PythonLexer
 
 from utils.plots import ROUTE
 
@@ -190,3 +194,10 @@ def test_what_is_broken_is_named(tmp_path, name, text, link, problem):
 
 def test_a_missing_anchor_is_named_where_it_is_linked(tmp_path):
     assert site(tmp_path, **{"sub/b.html": "<p>"}) == [f"index.html: sub/b.html#here: {ANCHOR}"]
+
+
+def test_a_line_of_code_knows_its_indentation_and_keeps_its_text():
+    code = "def f(x):\n    return [\n\n        x < 1\n    ]\n"
+    html = highlight(code, PythonLexer(), code_lines.HangingLines())
+    assert unescape(re.sub(r"<.*?>", "", html)).strip() == code.strip()
+    assert re.findall(r'"code-line"(?: style="--indent: (\d)ch")?', html) == ["", "4", "", "8", "4"]
