@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator
-from html import escape, unescape
+from html import escape
 from pathlib import Path
 
 import course
@@ -13,7 +13,6 @@ from sphinx.builders.singlehtml import SingleFileHTMLBuilder
 
 BESIDE = ("docs/where_next", "docs/glossary", "docs/notation", "docs/references", "data/README")
 STYLES = ("course.css", "print.css")
-LONG = 80  # characters: a longer line of code may not fit, and then goes on further to the right
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -69,7 +68,6 @@ class Book(SingleFileHTMLBuilder):
         translator = self.create_translator(chapter, self)
         chapter.walkabout(translator)
         body = "".join(translator.fragment).replace("<details", "<details open").replace(' loading="lazy"', "")
-        body = re.sub(r"(?<=<pre>).*?(?=</pre>)", hang, body, flags=re.DOTALL)
         return f'<article class="{key(docname)}" style="page: {key(docname)}">\n{body}</article>'
 
     def style(self, chapters: dict[str, nodes.document]) -> str:
@@ -142,16 +140,6 @@ def contents(chapters: dict[str, nodes.document]) -> str:
 
     items = "\n".join(line for chapter in chapters.values() for line in lines(chapter))
     return f'<nav class="contents">\n<h1>Contents</h1>\n<ol>\n{items}\n</ol>\n</nav>'
-
-
-def hang(code: re.Match) -> str:
-    """Let the rest of each long line of code, where it wraps, begin further to the right."""
-
-    def line(html: str) -> str:
-        text = unescape(re.sub(r"<.*?>", "", html))
-        return f'<span class="long">{html.rstrip()}</span>' if len(text) > LONG else html
-
-    return "".join(map(line, code[0].splitlines(keepends=True)))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
