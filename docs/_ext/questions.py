@@ -99,7 +99,8 @@ def labels(section: nodes.section, count: int) -> list[str]:
         return [first[1], *asked[1].split(", ")]
     if (last := re.search(r"\bA to ([B-Z])\b", text)) and ord(last[1]) - ord("A") + 1 == count:
         return [chr(ord("A") + index) for index in range(count)]
-    return [f"Item {index + 1}" for index in range(count)]
+    kind = re.search(r"list of \w+ (\w+)s\b", text)
+    return [f"{kind[1] if kind else 'item'} {index + 1}" for index in range(count)]
 
 
 def targets(document: nodes.document, where: str) -> dict[str, str]:

@@ -437,7 +437,7 @@ class Loss(Exercise, number="9.3", where="section 9.5", asks="one number, a tens
 
 
 class First(
-    Exercise, number="9.4", where="section 9.5", asks="a list of four: a number, and three times True or False"
+    Exercise, number="9.4", where="section 9.5", asks="a list of four: the loss, and three times True or False"
 ):
     def right():
         return [math.log(8192), True, False, False]
